@@ -1,0 +1,1 @@
+"""Programs: s-ops, selectors, elementwise primitives, the Python embedding, static facts."""
