@@ -20,7 +20,8 @@ Array = NDArray[Any]
 
 
 def _relu2(x: Array) -> Array:
-    return np.square(np.maximum(x, 0))
+    squared: Array = np.square(np.maximum(x, 0))
+    return squared
 
 
 def _gelu_tanh(x: Array) -> Array:

@@ -46,18 +46,21 @@ class Embedding:
 
     def encode(self, symbols: Sequence[Hashable]) -> list[int]:
         """Token ids of a sequence, the beginning of sequence first if the model has one."""
-        ids = {symbol: i for i, symbol in enumerate(self.vocabulary)}
-        for special in (self.bos, self.pad):
-            if special is not None:
-                ids.pop(self.vocabulary[special], None)
-        unknown = [s for s in symbols if s not in ids]
+        specials = (self.bos, self.pad)
+        ids = {_key(s): i for i, s in enumerate(self.vocabulary) if i not in specials}
+        unknown = [s for s in symbols if _key(s) not in ids]
         if unknown:
             raise RaspValueError(
                 f"the token {unknown[0]!r} is not in the model's alphabet",
-                expected=", ".join(map(repr, list(ids)[:20])),
+                expected=", ".join(repr(symbol) for _, symbol in list(ids)[:20]),
             )
         start = [] if self.bos is None else [self.bos]
-        return start + [ids[s] for s in symbols]
+        return start + [ids[_key(s)] for s in symbols]
+
+
+def _key(symbol: Hashable) -> tuple[bool, Hashable]:
+    """Truth values apart from the numbers that Python calls equal to them."""
+    return isinstance(symbol, bool), symbol
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +86,7 @@ class Unembedding:
             found = [None if f > 0.5 else r for f, r in zip(logits[:, flag], rest, strict=True)]
         else:
             found = list(logits)
-        return [
-            r if r is None else (float(r[0]) if len(r) == 1 else r.tolist()) for r in found
-        ]
+        return [r if r is None else (float(r[0]) if len(r) == 1 else r.tolist()) for r in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,17 +137,19 @@ class Transformer:
         return int(begins)
 
     def inputs(self, sequences: Sequence[Sequence[Any]]) -> NDArray[Any]:
-        """The padded array of several sequences: token ids (int64), or values (float64, NaN pads)."""
+        """Several sequences as one array: token ids (int64), or values (float64, NaN pads)."""
         embedding = self.embedding
         if embedding.tokens is not None:
             rows: list[Any] = [embedding.encode(s) for s in sequences]
             filler: Any = embedding.pad
         else:
-            rows = [[0.0] * self.start + list(s) for s in sequences]
-            filler = np.nan
+            size = 1 if embedding.values is None else int(embedding.values.shape[0])
+            zero, filler = (0.0, np.nan) if size == 1 else ([0.0] * size, [np.nan] * size)
+            rows = [[zero] * self.start + list(s) for s in sequences]
         longest = max((len(r) for r in rows), default=0)
         if filler is None and any(len(r) != longest for r in rows):
             raise RaspValueError(
                 "sequences of unequal lengths need padding, and this model has no padding token"
             )
-        return np.asarray([list(r) + [filler] * (longest - len(r)) for r in rows])
+        kind = np.int64 if embedding.tokens is not None else np.float64
+        return np.asarray([list(r) + [filler] * (longest - len(r)) for r in rows], dtype=kind)

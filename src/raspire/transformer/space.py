@@ -63,7 +63,7 @@ class Space:
     def part(self, labels: Iterable[Hashable]) -> Space:
         """The subspace of some labels, in the order given."""
         chosen = tuple(labels)
-        places = {label: slot for label, slot in zip(self.labels, self.slots, strict=True)}
+        places = dict(zip(self.labels, self.slots, strict=True))
         missing = [label for label in chosen if label not in places]
         if missing:
             self.index(missing[0])
