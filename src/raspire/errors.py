@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+WINDOW = 160  # characters of a very long line that a caret is shown in
+
 
 @dataclass(frozen=True)
 class Place:
@@ -25,8 +27,10 @@ class Place:
         """The source line with a caret below the column, or nothing when the line is unknown."""
         if not self.text:
             return ""
-        indent = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
-        return f"{self.text}\n{indent}^"
+        first = max(0, self.column - 1 - WINDOW // 2) if len(self.text) > WINDOW else 0
+        shown = self.text[first : first + WINDOW]
+        indent = "".join("\t" if c == "\t" else " " for c in shown[: self.column - 1 - first])
+        return f"{shown}\n{indent}^"
 
 
 class RaspError(Exception):

@@ -32,6 +32,7 @@ FORMS = {
     "round": "FORM1",
     "indicator": "FORM1",
 }
+MOST_DIGITS = 4300  # of an integer, Python's own limit between text and number
 NEVER_NAMES = frozenset(("round", "indicator"))
 
 # The names that lark gives to punctuation, so that the two agree.
@@ -94,4 +95,6 @@ def scan(text: str, start: int = 0) -> Iterator[Token]:
                 kind = "FORM1"
         elif kind == "MARK":
             kind = PUNCTUATION[word]
+        elif kind == "INTEGER" and len(word) > MOST_DIGITS:
+            kind = "UNKNOWN"
         yield Token(kind or "UNKNOWN", word, match.start())

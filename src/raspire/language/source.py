@@ -7,9 +7,6 @@ from functools import cached_property
 
 from raspire.errors import Place
 
-WINDOW = 160  # characters of a very long line that an error shows
-
-
 class Source:
     """A text with a name; ``first`` is the number of its first line (a session counts on).
 
@@ -39,11 +36,9 @@ class Source:
         return bisect_right(self._starts, offset) - 1
 
     def place(self, offset: int) -> Place:
-        """The place of an offset; a very long line is shown from its start to a window's end."""
+        """The place of an offset in the text."""
         offset = max(0, min(offset, len(self.text)))
         line = self.line(offset)
         text = self._lines[line].rstrip("\r")
         column = offset - self._starts[line] + 1
-        if len(text) > WINDOW and column <= WINDOW:
-            text = text[: WINDOW + 20]
         return Place(self.name, line + self.first, column, text)
