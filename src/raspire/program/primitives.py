@@ -208,7 +208,8 @@ def _ordered(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _round(x: Any) -> int:
-    return round(x)
+    whole: int = round(x)
+    return whole
 
 
 def _arithmetic_kind(*kinds: str) -> str:
@@ -365,7 +366,7 @@ for _name, _symbol, _function, _numpy in (
         symbol=_symbol,
     )
 
-for _name, _arity, _function, _numpy in (
+for _name, _arity, _truth, _numpy in (
     ("and", 2, lambda a, b: bool(a) and bool(b), "logical_and"),
     ("or", 2, lambda a, b: bool(a) or bool(b), "logical_or"),
     ("not", 1, lambda a: not a, "logical_not"),
@@ -373,9 +374,9 @@ for _name, _arity, _function, _numpy in (
     _declare(
         _name,
         _arity,
-        _function,
+        _truth,
         numpy=_np(_numpy),
-        exact=_function,
+        exact=_truth,
         kind=lambda *_: "b",
         range=lambda *_: TRUTH,
         family="linear" if _arity == 1 else "relu",
@@ -407,7 +408,7 @@ _declare("minimum", 2, _python("min", _ordered(lambda a, b: a if a < b else b)),
          kind=lambda a, b: a if a == b else "?",
          range=lambda a, b: (min(a[0], b[0]), min(a[1], b[1])), family="relu")  # fmt: skip
 
-for _name, _function, _numpy_form, _range in (
+for _name, _real, _numpy_form, _bounds in (
     ("exp", math.exp, _np("exp"), _exp),
     ("log", math.log, _np("log"), _monotone(lambda x: math.log(x) if x > 0 else -math.inf)),
     ("sqrt", math.sqrt, _np("sqrt"), _monotone(lambda x: math.sqrt(max(x, 0.0)))),
@@ -424,9 +425,9 @@ for _name, _function, _numpy_form, _range in (
     _declare(
         _name,
         1,
-        _python(_name, _function),
+        _python(_name, _real),
         numpy=_numpy_form,
-        range=_range,
+        range=_bounds,
         family=f"gated:{_name}",
     )
 
