@@ -1,0 +1,51 @@
+"""What an arithmetic must say: how a value enters, how a primitive acts, what a mean is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+
+class Record(Protocol):
+    """What an arithmetic reads of a primitive's record."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def scalar(self) -> Callable[..., Any]: ...
+    @property
+    def exact(self) -> Callable[..., Any] | None: ...
+    @property
+    def ball(self) -> Callable[..., Any] | None: ...
+    @property
+    def field(self) -> Callable[..., Any] | None: ...
+
+
+class Arithmetic(ABC):
+    """One kind of numbers; strings, booleans and None pass through every arithmetic unchanged."""
+
+    name: str
+
+    @abstractmethod
+    def lift(self, value: Any) -> Any:
+        """A value of the input or of the program, as a value of this arithmetic."""
+
+    @abstractmethod
+    def form(self, record: Record) -> Callable[..., Any]:
+        """The primitive on single values of this arithmetic.
+
+        Raises UnsupportedError where the primitive has no form here.
+        """
+
+    @abstractmethod
+    def mean(self, values: Sequence[Any]) -> Any:
+        """The mean of at least one number, as close to the exact mean as this arithmetic is."""
+
+    @abstractmethod
+    def number(self, value: Any) -> bool:
+        """Whether the value can be averaged."""
+
+    def inexact(self, value: Any) -> Any:
+        """A mean as the text language has it: a float where this arithmetic has floats."""
+        return value
