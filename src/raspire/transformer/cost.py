@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from raspire.transformer.layer import Head, Units
 from raspire.transformer.model import Transformer
 
 
@@ -48,12 +49,10 @@ def cost(model: Transformer) -> Cost:
     for layer in model.layers:
         for group in layer.units:
             units[group.family] += group.count
-    matrices = [
-        matrix
-        for layer in model.layers
-        for part in (*layer.heads, *layer.units)
-        for matrix in part.matrices.values()
-    ]
+    parts: list[Head | Units] = []
+    for layer in model.layers:
+        parts += [*layer.heads, *layer.units]
+    matrices = [matrix for part in parts for matrix in part.matrices.values()]
     matrices.append(model.unembedding.matrix)
     biases = [
         bias

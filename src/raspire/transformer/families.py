@@ -20,16 +20,15 @@ Array = NDArray[Any]
 
 
 def _relu2(x: Array) -> Array:
-    squared: Array = np.square(np.maximum(x, 0))
-    return squared
+    return np.square(np.maximum(x, 0))
 
 
-def _gelu_tanh(x: Array) -> Array:
+def _gelu_tanh(x: Array) -> Any:
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-def _cast(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    return lambda x: function(x).astype(x.dtype, copy=False)
+def _cast(function: Callable[[Array], Any]) -> Callable[[Array], Array]:
+    return lambda x: np.asarray(function(x), dtype=x.dtype)
 
 
 PLAIN: dict[str, Callable[[Array], Array]] = {

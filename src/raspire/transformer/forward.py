@@ -149,7 +149,8 @@ class _Pass:
         return activate(units.family, first, second)
 
     def _branch(self, matrix: Any, bias: Any, stream: Array) -> Array:
-        return self._project(matrix, stream) + bias.astype(self.dtype)[:, None]
+        branch: Array = self._project(matrix, stream) + bias.astype(self.dtype)[:, None]
+        return branch
 
     def _head(self, hook: str, j: int, head: Head, stream: Array) -> Array:
         query, key, value = (
