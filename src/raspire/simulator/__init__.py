@@ -1,1 +1,45 @@
+"""U, the universal simulator of attention (Theorem 6, Theorem 9 of the paper).
 
+A target (another attention layer, as data) and an input become one sequence, ⟨T, X⟩; one fixed
+program, which depends on the shape alone, turns that sequence into T(X).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from raspire.simulator.direct import attention as attention
+    from raspire.simulator.encoder import Encoder as Encoder
+    from raspire.simulator.naming import GivenNames as GivenNames
+    from raspire.simulator.target import AttentionTarget as AttentionTarget
+    from raspire.simulator.target import Shape as Shape
+    from raspire.simulator.universal import UniversalSimulator as UniversalSimulator
+    from raspire.simulator.universal import encode as encode
+
+_HOMES = {
+    "AttentionTarget": "target",
+    "Shape": "target",
+    "GivenNames": "naming",
+    "UniversalSimulator": "universal",
+    "encode": "universal",
+    "attention": "direct",
+    "Encoder": "encoder",
+}
+
+__all__ = [
+    "AttentionTarget",
+    "Encoder",
+    "GivenNames",
+    "Shape",
+    "UniversalSimulator",
+    "attention",
+    "encode",
+]  # noqa: E501
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'raspire.simulator' has no attribute {name!r}")
+    return getattr(import_module(f"raspire.simulator.{_HOMES[name]}"), name)

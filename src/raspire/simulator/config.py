@@ -1,0 +1,188 @@
+"""What a model's `config.json` says about its attention layers.
+
+The names of tensors do not tell how many heads share them, nor whether positions turn the queries
+and keys. The file beside the weights does; what it asks for and U does not yet offer is refused
+by name, because a layer without it is another layer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raspire.errors import RaspLoadError, RaspValueError, UnsupportedError
+from raspire.simulator.naming import Mask
+
+_HEADS = ("num_attention_heads", "n_heads", "n_head", "num_heads", "attention_heads")
+_ROTARY_KEYS = (
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "rotary_emb_base",
+    "rotary_pct",
+    "rotary_dim",
+    "rotary_value",
+)
+_ROTARY = frozenset(
+    "llama mistral mixtral qwen2 qwen2_moe qwen3 gemma gemma2 gemma3 phi phi3 gpt_neox gptj "
+    "stablelm cohere olmo olmo2 starcoder2 roformer falcon".split()
+)
+_OTHER_ATTENTION = {
+    "longformer": "windowed attention",
+    "led": "windowed attention",
+    "nystromformer": "approximate attention",
+    "yoso": "approximate attention",
+    "beit": "relative position biases",
+    "data2vec-vision": "relative position biases",
+    "mpnet": "relative position biases",
+    "t5": "relative position biases",
+    "bloom": "position biases (ALiBi)",
+    "mpt": "position biases (ALiBi)",
+    "deberta": "disentangled attention",
+    "deberta-v2": "disentangled attention",
+    "gpt_neo": "unscaled and windowed attention",
+}
+_CAUSAL = frozenset(
+    "gpt2 openai-gpt llama mistral mixtral opt xglm gpt_neox gptj phi qwen2 bloom".split()
+)
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The facts of a `config.json` that decide which layer the weights are.
+
+    >>> ModelConfig({"model_type": "gpt2", "n_head": 12}).heads
+    12
+    """
+
+    facts: Mapping[str, Any]
+    origin: str = "config.json"
+
+    @classmethod
+    def beside(cls, weights: Path) -> ModelConfig | None:
+        """The configuration in the folder of a weights file, if there is one."""
+        folder = weights if weights.is_dir() else weights.parent
+        path = folder / "config.json"
+        if not path.exists():
+            return None
+        try:
+            facts = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RaspLoadError(f"{path} is not JSON", found=str(error)) from error
+        if not isinstance(facts, dict):
+            raise RaspLoadError(f"{path} is not a JSON object", found=type(facts).__name__)
+        return cls(facts, str(path))
+
+    def part(self, prefix: str) -> ModelConfig:
+        """The nested configuration that governs tensors named `prefix...` (CLIP has two)."""
+        for word in ("vision", "text"):
+            nested = self.facts.get(f"{word}_config")
+            if prefix.startswith(word) and isinstance(nested, dict):
+                return ModelConfig(nested, f"{self.origin} ({word}_config)")
+        return self
+
+    @property
+    def model_type(self) -> str:
+        """The family as the file names it."""
+        return str(self.facts.get("model_type", ""))
+
+    @property
+    def heads(self) -> int | None:
+        """The number of heads, under any of the names in use."""
+        for key in _HEADS:
+            value = self.facts.get(key)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+        return None
+
+    def heads_of(self, prefix: str) -> int | None:
+        """The number of heads of the layer at `prefix` (encoder and decoder may differ)."""
+        side = "decoder" if "decoder." in prefix else "encoder"
+        value = self.facts.get(f"{side}_attention_heads")
+        return value if isinstance(value, int) else self.heads
+
+    def scale(self, d_k: int, layer: int) -> float | None:
+        """The factor of the scores where the file names one; None is the usual 1/sqrt(d_k)."""
+        unscaled = self.facts.get("scale_attn_weights") is False
+        by_layer = self.facts.get("scale_attn_by_inverse_layer_idx") is True
+        wanted = self.facts.get("query_pre_attn_scalar")
+        if not (unscaled or by_layer or wanted):
+            return None
+        base = 1.0 if unscaled else float(wanted or d_k) ** -0.5
+        return base / (layer + 1) if by_layer else base
+
+    def mask(self, family: Mask, prefix: str) -> Mask:
+        """Which keys a query sees: causal where the family, the model or the side is."""
+        if self.model_type in _CAUSAL or self.facts.get("is_decoder") is True:
+            return "causal"
+        if "decoder." in prefix or "text_model." in prefix or prefix.startswith("text"):
+            return "causal"
+        return family
+
+    def refuse_other_layers(self) -> None:
+        """Refuse, by name, whatever would silently be another layer."""
+        self._refuse_positions()
+        heads, shared = self.heads, self.facts.get("num_key_value_heads")
+        if self.facts.get("multi_query") is True:
+            shared = 1
+        if isinstance(shared, int) and heads is not None and shared != heads:
+            raise self._refusal(
+                "grouped-query heads", f"num_key_value_heads {shared}, num_attention_heads {heads}"
+            )
+        if self.facts.get("attn_logit_softcapping"):
+            raise self._refusal("capped scores", "attn_logit_softcapping")
+        window = self.facts.get("sliding_window")
+        if window is not None and self.facts.get("use_sliding_window") is not False:
+            raise self._refusal("a sliding window", f"sliding_window {window}")
+        if self.facts.get("attention_type", "original_full") != "original_full":
+            raise self._refusal("sparse attention", f"{self.facts['attention_type']}")
+
+    def _refuse_positions(self) -> None:
+        positions = self.facts.get("position_embedding_type", "absolute")
+        if positions not in ("absolute", None):
+            raise self._refusal(f"{positions} positions", f"position_embedding_type {positions!r}")
+        for key in _ROTARY_KEYS:
+            if self.facts.get(key) is not None:
+                raise self._refusal("rotary positions", f"{key} {self.facts[key]!r}")
+        if self.facts.get("alibi"):
+            raise self._refusal("position biases (ALiBi)", "alibi")
+        if self.facts.get("relative_attention_num_buckets"):
+            raise self._refusal("relative position biases", "relative_attention_num_buckets")
+        if self.model_type in _ROTARY:
+            raise self._refusal("rotary positions", f"model_type {self.model_type!r}")
+        if self.model_type in _OTHER_ATTENTION:
+            found = f"model_type {self.model_type!r}"
+            raise self._refusal(_OTHER_ATTENTION[self.model_type], found)
+
+    def _refusal(self, thing: str, found: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"this model's attention has {thing}, which wait for a later version",
+            expected="dot-product attention over absolute positions, every head with its own keys",
+            found=f"{found} in {self.origin}",
+            hint="without them it would be another layer, so nothing was run",
+        )
+
+
+def agree_on_heads(given: int | None, said: int | None, origin: str) -> int:
+    """The number of heads, from the caller or the configuration; they must not contradict."""
+    if given is not None and given < 1:
+        raise RaspValueError(
+            "a layer needs at least one head", expected="1 or more", found=str(given)
+        )
+    if given is None and said is None:
+        raise RaspValueError(
+            "the number of heads is not known",
+            expected="a config.json beside the weights, or heads given",
+            found=f"no number of heads in {origin}",
+            hint="give --heads (heads= in Python)",
+        )
+    if given is not None and said is not None and given != said:
+        raise RaspValueError(
+            "the number of heads contradicts the model's configuration",
+            expected=f"{said}, as {origin} says",
+            found=str(given),
+        )
+    return given if given is not None else said or 0

@@ -1,0 +1,48 @@
+"""Attention computed directly: the oracle of every error that is printed.
+
+It shares no code with the constructions of U: it is the textbook formula in float64 NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raspire.simulator.target import AttentionTarget, checked_input, checked_padding
+from raspire.simulator.weights import Array
+
+
+def attention(target: AttentionTarget, x: ArrayLike, padding: ArrayLike | None = None) -> Array:
+    """T(X) in float64, shape (n, d), or (n, heads * d_v) for a target without output map.
+
+    >>> t = AttentionTarget.from_arrays(np.zeros((1, 1)), np.zeros((1, 1)), np.eye(1), heads=1)
+    >>> attention(t, np.array([[1.0], [3.0]])).ravel().tolist()
+    [2.0, 2.0]
+    """
+    rows = checked_input(x, target.d)
+    n = len(rows)
+    scale = target.scale if target.scale is not None else 1 / math.sqrt(target.d_k)
+    seen = _seen(target, n, padding)
+    merged = []
+    for t in range(target.heads):
+        q = rows @ target.w_q[t] + target.b_q[t]
+        k = rows @ target.w_k[t] + target.b_k[t]
+        v = rows @ target.w_v[t] + target.b_v[t]
+        scores = np.where(seen, q @ k.T * scale, -np.inf)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        merged.append(weights / weights.sum(axis=1, keepdims=True) @ v)
+    heads = np.concatenate(merged, axis=1)
+    if target.w_o is None or target.b_o is None:
+        return heads
+    return np.asarray(heads @ target.w_o + target.b_o)
+
+
+def _seen(target: AttentionTarget, n: int, padding: ArrayLike | None) -> np.ndarray:
+    """Which keys each query sees, (n, n) booleans."""
+    if target.mask == "causal":
+        return np.tril(np.ones((n, n), dtype=bool))
+    if target.mask == "padding" and padding is not None:
+        return np.broadcast_to(checked_padding(padding, n) == 1, (n, n))
+    return np.ones((n, n), dtype=bool)

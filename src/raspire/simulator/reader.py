@@ -1,0 +1,237 @@
+"""From files of a pretrained model to an :class:`AttentionTarget`.
+
+Names say where the tensors are, the configuration says how many heads share them; both are
+checked against the shapes before anything is computed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raspire.errors import RaspNameError, RaspValueError, UnsupportedError
+from raspire.simulator.config import ModelConfig, agree_on_heads
+from raspire.simulator.naming import Family, GivenNames, LayerPlace, Mask, find_layer
+from raspire.simulator.target import AttentionTarget
+from raspire.simulator.weights import Array, Weights
+
+# Tensors beside a layer that change what it computes, and what they would make of it.
+_CHANGES = {
+    r"(^|\.)q_norm\.weight$": "normalised queries and keys",
+    r"attention\.self\.distance_embedding\.weight$": "relative positions",
+    r"attention\.self\.query_global\.weight$": "windowed attention",
+    r"rotary_emb\.inv_freq$": "rotary positions",
+    r"(^|\.)relative_attention_bias\.weight$": "relative position biases",
+    r"(^|\.)relative_position_bias_table$": "relative position biases",
+    r"(^|\.)bias_k$": "an extra learnt key",
+    r"\.lora_A\.": "an adapter that is not merged (LoRA)",
+}
+_ABSENT_NOTE = (
+    "no config.json beside the weights: positions, if the model turns queries and keys by them, "
+    "are not known here and not applied"
+)
+
+
+def read_target(
+    path: str | Path,
+    layer: int | str = 0,
+    heads: int | None = None,
+    *,
+    names: GivenNames | None = None,
+    mask: Mask | None = None,
+) -> AttentionTarget:
+    """Read the attention layer `layer` of a weights file; see `AttentionTarget.from_safetensors`."""
+    weights = Weights.open(path)
+    config = ModelConfig.beside(Path(path))
+    return _read(weights, config, layer, heads, names, mask)
+
+
+def read_state(
+    arrays: Mapping[str, Any],
+    layer: int | str = 0,
+    heads: int | None = None,
+    *,
+    names: GivenNames | None = None,
+    mask: Mask | None = None,
+    config: ModelConfig | None = None,
+) -> AttentionTarget:
+    """Read the attention layer `layer` of named arrays in memory."""
+    weights = Weights.from_arrays({name: np.asarray(value) for name, value in arrays.items()})
+    return _read(weights, config, layer, heads, names, mask)
+
+
+def _read(
+    weights: Weights,
+    config: ModelConfig | None,
+    layer: int | str,
+    heads: int | None,
+    names: GivenNames | None,
+    mask: Mask | None,
+) -> AttentionTarget:
+    place = None if names is not None else find_layer(weights, layer, weights.origin)
+    prefix = _prefix(names) if place is None else place.prefix
+    config = config.part(prefix) if config is not None else None
+    if config is not None:
+        config.refuse_other_layers()
+    _refuse_changes(weights, prefix)
+    said = config.heads_of(prefix) if config is not None else None
+    agreed = agree_on_heads(heads, said, config.origin if config else weights.origin)
+    if place is None:
+        target = _read_given(weights, names, agreed)
+    else:
+        target = _read_place(weights, place, agreed)
+    return _with_facts(target, config, place, layer, mask, tuple(weights.reads))
+
+
+def _with_facts(
+    target: AttentionTarget,
+    config: ModelConfig | None,
+    place: LayerPlace | None,
+    layer: int | str,
+    mask: Mask | None,
+    reads: tuple[Any, ...],
+) -> AttentionTarget:
+    """The target with its scale and mask, from the caller, the configuration or the family."""
+    family_mask: Mask = place.family.mask if place is not None else "none"
+    prefix = place.prefix if place is not None else ""
+    notes: list[str] = []
+    scale = None
+    if config is not None:
+        number = place.number if place is not None else layer if isinstance(layer, int) else 0
+        scale = config.scale(target.d_k, number)
+        family_mask = config.mask(family_mask, prefix)
+    elif place is not None and place.family.name == "LLaMA":
+        notes.append(_ABSENT_NOTE)
+    if mask is not None and mask != family_mask:
+        notes.append(f"the mask is {mask} as asked; the model's own is {family_mask}")
+    return replace(target, scale=scale, mask=mask or family_mask, reads=reads, notes=tuple(notes))
+
+
+def _refuse_changes(weights: Weights, prefix: str) -> None:
+    for name in weights:
+        if prefix and not name.startswith(prefix + "."):
+            continue
+        for pattern, thing in _CHANGES.items():
+            if re.search(pattern, name):
+                raise UnsupportedError(
+                    f"the layer {prefix or name!r} has {thing}, which wait for a later version",
+                    expected="dot-product attention over absolute positions",
+                    found=f"the tensor {name}",
+                    hint="without it it would be another layer, so nothing was run",
+                )
+
+
+def _prefix(names: GivenNames | None) -> str:
+    """What the given names have in common, up to a dot: the layer they belong to."""
+    if names is None:
+        return ""
+    parts = [n.split(".") for n in (names.query, names.key, names.value)]
+    common = []
+    for level in zip(*parts, strict=False):
+        if len(set(level)) > 1:
+            break
+        common.append(level[0])
+    return ".".join(common)
+
+
+def _read_place(weights: Weights, place: LayerPlace, heads: int) -> AttentionTarget:
+    family = place.family
+    if family.packed:
+        q, k, v = _packed(weights, place)
+    else:
+        q, k, v = (
+            _linear(weights, place.tensor(suffix), family.outputs_first)
+            for suffix in (family.query, family.key, family.value)
+        )
+    output = place.tensor(family.output)
+    if output + ".weight" not in weights:
+        raise RaspNameError(
+            f"the layer {place.prefix!r} has no output map",
+            expected=f"the tensor {output}.weight",
+            found="no such tensor",
+            hint="name its tensors with --q --k --v to run it without one",
+        )
+    return _assemble((q, k, v), _linear(weights, output, family.outputs_first), heads)
+
+
+def _read_given(weights: Weights, names: GivenNames | None, heads: int) -> AttentionTarget:
+    assert names is not None
+    qkv = tuple(
+        _linear(weights, _stem(name), True) for name in (names.query, names.key, names.value)
+    )
+    out = None if not names.output else _linear(weights, _stem(names.output), True)
+    return _assemble(qkv, out, heads)
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(".weight")
+
+
+_Linear = tuple[Array, Array | None]
+
+
+def _linear(weights: Weights, stem: str, outputs_first: bool) -> _Linear:
+    """A matrix that multiplies rows from the right, and its bias if the file has one."""
+    name = stem + ".weight" if stem + ".weight" in weights else stem
+    matrix = weights.read(name)
+    if matrix.ndim != 2:
+        raise RaspValueError(
+            f"the tensor {name!r} is not a matrix",
+            expected="two dimensions",
+            found=f"shape {matrix.shape}",
+        )
+    bias = weights.read(stem + ".bias") if stem + ".bias" in weights else None
+    return (matrix.T if outputs_first else matrix), bias
+
+
+def _packed(weights: Weights, place: LayerPlace) -> list[_Linear]:
+    """Queries, keys and values that one tensor holds side by side, in that order."""
+    family: Family = place.family
+    name = place.tensor(family.packed)
+    matrix = weights.read(name)
+    axis = 0 if family.outputs_first else 1
+    d = matrix.shape[1 - axis] if matrix.ndim == 2 else 0
+    if matrix.ndim != 2 or matrix.shape[axis] != 3 * d:
+        wanted = f"({3 * d}, {d})" if axis == 0 else f"({d}, {3 * d})"
+        raise RaspValueError(
+            f"the tensor {name!r} does not hold queries, keys and values of one width",
+            expected=f"shape {wanted}",
+            found=f"shape {matrix.shape}",
+        )
+    bias_name = place.tensor(family.packed_bias)
+    biases = np.split(weights.read(bias_name), 3) if bias_name in weights else [None] * 3
+    blocks = np.split(matrix, 3, axis=axis)
+    return [(w.T if axis == 0 else w, b) for w, b in zip(blocks, biases, strict=True)]
+
+
+def _assemble(
+    qkv: tuple[_Linear, ...] | list[_Linear], out: _Linear | None, heads: int
+) -> AttentionTarget:
+    (w_q, b_q), (w_k, b_k), (w_v, b_v) = qkv
+    if w_k.shape[1] < w_q.shape[1] and w_q.shape[1] % w_k.shape[1] == 0 and w_k.shape == w_v.shape:
+        raise UnsupportedError(
+            "the layer has grouped-query heads, which wait for a later version",
+            expected="as many columns of keys as of queries",
+            found=f"{w_q.shape[1]} of queries, {w_k.shape[1]} of keys and values",
+        )
+    _divides(heads, w_q, w_v)
+    w_o, b_o = out if out is not None else (None, None)
+    return AttentionTarget.from_arrays(
+        w_q, w_k, w_v, w_o, heads=heads, b_q=b_q, b_k=b_k, b_v=b_v, b_o=b_o
+    )
+
+
+def _divides(heads: int, w_q: Array, w_v: Array) -> None:
+    for matrix, what in ((w_q, "queries"), (w_v, "values")):
+        d, columns = matrix.shape
+        if columns % heads:
+            raise RaspValueError(
+                f"{heads} heads do not divide the {columns} columns of the {what} (d = {d})",
+                expected=f"a divisor of {columns}",
+                found=str(heads),
+            )
