@@ -1,0 +1,207 @@
+"""How arrays lie in a sequence: blocks of positions, and programs that carry their layout.
+
+The paper's reviewers asked how the arguments of a construction are laid out as a sequence. Here
+every program of the library answers: its inputs and its output are row-major *blocks*, one scalar
+a token, and a block's digits and addresses depend on the position alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from raspire.errors import RaspValueError
+from raspire.program.embedding import aggregate, indices, select
+from raspire.program.facts import Cost, cost
+from raspire.program.nodes import Atom, SOp
+
+
+@dataclass(frozen=True)
+class Block:
+    """A row-major block of positions: it starts at ``base`` and has the sizes ``shape``.
+
+    >>> Block(6, (3, 2)).end
+    12
+    """
+
+    base: int
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many positions the block takes."""
+        return prod(self.shape)
+
+    @property
+    def end(self) -> int:
+        """The first position after the block."""
+        return self.base + self.size
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How far apart neighbours along each axis are."""
+        return tuple(prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
+
+    def digits(self, position: SOp = indices) -> tuple[SOp, ...]:
+        """The coordinates of a position; outside the block they wrap, so they stay in range.
+
+        >>> Block(1, (2, 2)).digits()[1]("abcde")
+        [1, 0, 1, 0, 1]
+        """
+        local = position - self.base if self.base else position
+        steps = zip(self.shape, self.strides, strict=True)
+        return tuple((local // step if step > 1 else local) % size for size, step in steps)
+
+    def address(self, *digits: int | SOp) -> int | SOp:
+        """The position with these coordinates, each an int or an s-op.
+
+        >>> Block(6, (3, 2)).address(2, 1)
+        11
+        """
+        total: int | SOp = self.base
+        for digit, step in zip(digits, self.strides, strict=True):
+            total = total + digit * step if step > 1 else total + digit
+        return total
+
+    def holds(self) -> SOp:
+        """Whether a position lies in the block."""
+        inside = indices < self.end
+        return inside & (indices >= self.base) if self.base else inside
+
+    def positions(self) -> range:
+        """The positions of the block, in row-major order."""
+        return range(self.base, self.end)
+
+
+def blocks(**shapes: tuple[int, ...]) -> dict[str, Block]:
+    """Blocks one after the other, from position 0.
+
+    >>> blocks(A=(2, 2), b=(2,))["b"].base
+    4
+    """
+    found: dict[str, Block] = {}
+    base = 0
+    for name, shape in shapes.items():
+        found[name] = Block(base, shape)
+        base = found[name].end
+    return found
+
+
+def fetch(value: SOp, address: int | SOp, default: Atom = 0) -> SOp:
+    """The value at an address: one equality head that copies a token (constructions, 3).
+
+    >>> from raspire import tokens
+    >>> fetch(tokens, 2)("abc")
+    ['c', 'c', 'c']
+    """
+    return aggregate(select(indices, address, "=="), value, default)
+
+
+def total(terms: list[SOp]) -> SOp:
+    """The sum of at least one s-op, as a left-leaning chain."""
+    result = terms[0]
+    for term in terms[1:]:
+        result = result + term
+    return result
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """A program together with where its inputs are written and where its result is read.
+
+    ``length`` is N, padding included; positions outside the input blocks hold 0. ``flag``, if
+    any, is read beside the result: true where the result means nothing. Calling it with one
+    nested list (or array) per input gives the result in the output's shape.
+    """
+
+    name: str
+    program: SOp
+    inputs: Mapping[str, Block]
+    output: Block
+    length: int
+    source: str = ""
+    flag: SOp | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> Cost:
+        """What the program costs as a transformer."""
+        return cost(self.program)
+
+    def encode(self, *arrays: Any) -> list[Any]:
+        """The input sequence, one scalar a token.
+
+        Raises RaspValueError, naming the input, where a shape does not fit.
+        """
+        if len(arrays) != len(self.inputs):
+            raise RaspValueError(
+                f"{self.name} was given the wrong number of inputs",
+                expected=", ".join(self.inputs),
+                found=str(len(arrays)),
+            )
+        sequence: list[Any] = [0] * self.length
+        for (name, block), array in zip(self.inputs.items(), arrays, strict=True):
+            shape, values = flatten(array)
+            if shape != block.shape:
+                raise RaspValueError(
+                    f"{self.name}: the shape of {name} does not fit",
+                    expected=f"shape {block.shape}",
+                    found=f"shape {shape}",
+                )
+            sequence[block.base : block.end] = values
+        return sequence
+
+    def decode(self, values: list[Any]) -> Any:
+        """The output block's values as a nested list, or as one value for a shape of ()."""
+        return nest(values, self.output.shape)
+
+    def __call__(self, *arrays: Any, arithmetic: Any = "float64", **options: Any) -> Any:
+        """Encode, evaluate at the output's positions, decode.
+
+        A NumPy array among the inputs gives an array of floats, otherwise nested lists.
+        """
+        sequence = self.encode(*arrays)
+        positions = list(self.output.positions())
+        values = self.program(sequence, arithmetic=arithmetic, positions=positions, **options)
+        result = self.decode(values)
+        if any(hasattr(array, "dtype") for array in arrays) and arithmetic != "exact":
+            import numpy
+
+            return numpy.array(result, dtype=numpy.float64)
+        return result
+
+
+def flatten(array: Any) -> tuple[tuple[int, ...], list[Any]]:
+    """The shape of a nested list or array, and its values in row-major order.
+
+    Raises RaspValueError where rows differ in length.
+
+    >>> flatten([[1, 2], [3, 4]])
+    ((2, 2), [1, 2, 3, 4])
+    """
+    if hasattr(array, "tolist"):
+        array = array.tolist()
+    if not isinstance(array, list | tuple):
+        return (), [array]
+    parts = [flatten(item) for item in array]
+    shapes = {shape for shape, _ in parts}
+    if len(shapes) > 1:
+        raise RaspValueError(
+            "the rows of a matrix differ in length", found=", ".join(map(str, sorted(shapes)))
+        )
+    inner = shapes.pop() if shapes else ()
+    return (len(parts), *inner), [value for _, values in parts for value in values]
+
+
+def nest(values: list[Any], shape: tuple[int, ...]) -> Any:
+    """Row-major values as nested lists of the shape.
+
+    >>> nest([1, 2, 3, 4], (2, 2))
+    [[1, 2], [3, 4]]
+    """
+    if not shape:
+        return values[0]
+    step = prod(shape[1:])
+    return [nest(values[step * row : step * (row + 1)], shape[1:]) for row in range(shape[0])]
