@@ -26,6 +26,10 @@ from raspire.program.walk import merge, topological
 
 # Gated units that multiply a linear form by a function of another one: mul(a, f(b)) is one unit.
 GATED = ("exp", "recip", "rsqrt", "sigmoid", "silu", "gelu", "relu", "tanh")
+# Comparisons that choose between two linear forms in one unit.
+CHOICES = {"eq": "gated:zero", "ne": "gated:zero"} | dict.fromkeys(
+    ("lt", "le", "gt", "ge"), "gated:step"
+)
 
 
 @dataclass(frozen=True)
@@ -156,13 +160,20 @@ def _units(node: Apply) -> Iterator[Unit]:
     elif name == "div":
         constant = isinstance(args[1], Constant)
         yield Unit(moving, None if constant else family)
+    elif name == "where":
+        yield Unit(moving, family)
+        condition = args[0]
+        if isinstance(condition, Apply) and condition.primitive.name in CHOICES:
+            # y + (x - y) [c]: a comparison gates a linear form, one unit
+            choice = CHOICES[condition.primitive.name]
+            yield Unit((*condition.args, *args[1:]), choice)
     else:
         yield Unit(moving, None if family == "linear" else family)
 
 
 class Schedule:
     """Every node of a merged program at its time: as early as possible, then as late as that
-    permits, so that heads of one selector meet in one layer."""
+    permits (so that heads of one selector meet), but only in layers that attend anyway."""
 
     def __init__(self, program: Node) -> None:
         self.order = topological(program)
@@ -172,6 +183,7 @@ class Schedule:
         for node in self.order:
             self.early[node] = self._earliest(node)
         self.late = self._latest(program)
+        self.layers = self._layers()
 
     def _earliest(self, node: Node) -> int:
         if node in self.still:
@@ -204,9 +216,28 @@ class Schedule:
                 late[child] = min(late[child], bound)
         return late
 
-    def layer(self, node: Node) -> int:
-        """The layer whose attention computes an aggregate or a width."""
-        return (_before(self.late[node], odd=True) + 2) // 2
+    def _layers(self) -> dict[Node, int]:
+        """The layer whose attention computes each aggregate or width."""
+        heads = [n for n in self.order if isinstance(n, Aggregate | Width) and n not in self.still]
+        latest: dict[Node, int] = {n: (_before(self.late[n], odd=True) + 2) // 2 for n in heads}
+        attending = {latest[n] for n in heads if latest[n] == (self.early[n] + 1) // 2}
+        time: dict[Node, int] = {}
+        found: dict[Node, int] = {}
+        for node in self.order:
+            if node in self.still:
+                time[node] = 0
+            elif isinstance(node, Apply):
+                unit = self.unit[node]
+                ready = max((time[read] for read in unit.reads), default=0)
+                time[node] = ready if unit.family is None else _gate(ready)
+            else:
+                time[node] = max((time[child] for child in node.args), default=0)
+            if node in latest:
+                first = (_attention(time[node]) + 1) // 2
+                busy = (k for k in range(latest[node], first, -1) if k in attending)
+                found[node] = next(busy, first)
+                time[node] = 2 * found[node] - 1
+        return found
 
     def live(self, program: Node) -> set[Node]:
         """The nodes that stand as units of their own (a fused function does not)."""
@@ -237,9 +268,9 @@ def cost(program: Node) -> Cost:
     heads: list[set[object]] = [set() for _ in range(layers)]
     for node in schedule.order:
         if node in live and isinstance(node, Aggregate):
-            heads[schedule.layer(node) - 1].add(node.selector)
+            heads[schedule.layers[node] - 1].add(node.selector)
         elif node in live and isinstance(node, Width):
-            heads[schedule.layer(node) - 1].update(((node, "with"), (node, "without")))
+            heads[schedule.layers[node] - 1].update(((node, "with"), (node, "without")))
     families = {
         schedule.unit[n].family for n in live if n in schedule.unit and n not in schedule.still
     }
