@@ -15,7 +15,7 @@ from typing import Any
 from raspire.errors import RaspValueError
 from raspire.program.embedding import aggregate, indices, select
 from raspire.program.facts import Cost, cost
-from raspire.program.nodes import Atom, SOp
+from raspire.program.nodes import Atom, SOp, lift
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,50 @@ class Block:
         >>> Block(6, (3, 2)).address(2, 1)
         11
         """
-        total: int | SOp = self.base
-        for digit, step in zip(digits, self.strides, strict=True):
-            total = total + digit * step if step > 1 else total + digit
+        steps = list(zip(digits, self.strides, strict=True))
+        known = sum(digit * step for digit, step in steps if isinstance(digit, int))
+        total: int | SOp = self.base + known
+        for digit, step in steps:
+            if not isinstance(digit, int):
+                term = digit * step if step > 1 else digit
+                total = term + total if not isinstance(total, int) or total else term
         return total
+
+    def groups(self, *kept: int, at: Mapping[int, int] | None = None) -> tuple[SOp, SOp]:
+        """Keys and queries that group the block by the axes ``kept``, the first axis among them.
+
+        ``select(key, query, "==")`` then selects the positions of the block with the same
+        coordinates on those axes. The key's first coordinate does not wrap, so no position
+        outside the block joins a group; the query's does, so every position meets a whole group.
+        ``at`` gives kept axes whose coordinate in the query is fixed.
+
+        >>> Block(0, (2, 2)).groups(0)[0]("abcdef"), Block(0, (2, 2)).groups(0)[1]("abcdef")
+        ([0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 0, 0])
+        """
+        local = indices - self.base if self.base else indices
+        fixed = at or {}
+        key, query, weight = [], [], 1
+        for run in reversed(self._runs(sorted(kept), set(fixed))):
+            step, size = self.strides[run[-1]], prod(self.shape[axis] for axis in run)
+            place = local // step if step > 1 else local
+            wrapped = place % size
+            key.append(_scaled(place if run[0] == 0 else wrapped, weight))
+            if run[0] not in fixed:
+                query.append(_scaled(wrapped, weight))
+            elif fixed[run[0]]:
+                query.append(lift(fixed[run[0]] * weight))
+            weight *= size
+        return total(key[::-1]), total(query[::-1])
+
+    def _runs(self, kept: list[int], alone: set[int]) -> list[list[int]]:
+        """Neighbouring axes together, but those in ``alone`` each for itself."""
+        runs: list[list[int]] = []
+        for axis in kept:
+            if runs and runs[-1][-1] == axis - 1 and not {axis, axis - 1} & alone:
+                runs[-1].append(axis)
+            else:
+                runs.append([axis])
+        return runs
 
     def holds(self) -> SOp:
         """Whether a position lies in the block."""
@@ -107,6 +147,48 @@ def total(terms: list[SOp]) -> SOp:
     return result
 
 
+def _scaled(sop: SOp, weight: int) -> SOp:
+    return sop * weight if weight > 1 else sop
+
+
+@dataclass(frozen=True)
+class Face:
+    """The positions of a block whose coordinates on some axes are fixed: where a result is read.
+
+    >>> Face(Block(6, (2, 3, 2)), {1: 0}).positions().tolist(), Face(Block(6, (2, 3)), {1: 0}).shape
+    ([6, 7, 12, 13], (2,))
+    """
+
+    block: Block
+    fixed: Mapping[int, int]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the free axes."""
+        return tuple(s for axis, s in enumerate(self.block.shape) if axis not in self.fixed)
+
+    def positions(self) -> Any:
+        """The positions in row-major order, an int64 array."""
+        import numpy
+
+        free = numpy.ix_(
+            *(
+                numpy.array([self.fixed[axis]]) if axis in self.fixed else numpy.arange(size)
+                for axis, size in enumerate(self.block.shape)
+            )
+        )
+        place = numpy.full((1,) * len(free), self.block.base)
+        for digit, step in zip(free, self.block.strides, strict=True):
+            place = place + digit * step
+        return place.ravel()
+
+
+def mean_over(block: Block, kept: tuple[int, ...], value: SOp) -> SOp:
+    """The mean of a value over the axes of a block that are not kept, known at every position."""
+    key, query = block.groups(*kept)
+    return aggregate(select(key, query, "=="), value)
+
+
 @dataclass(frozen=True)
 class LaidOut:
     """A program together with where its inputs are written and where its result is read.
@@ -119,7 +201,7 @@ class LaidOut:
     name: str
     program: SOp
     inputs: Mapping[str, Block]
-    output: Block
+    output: Block | Face
     length: int
     source: str = ""
     flag: SOp | None = None
