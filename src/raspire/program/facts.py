@@ -147,10 +147,21 @@ def positional(order: list[Node]) -> set[Node]:
     return found
 
 
-def _units(node: Apply) -> Iterator[Unit]:
+def constants(order: list[Node]) -> set[Node]:
+    """The s-ops that are the same number everywhere, named functions of constants included."""
+    found: set[Node] = set()
+    for node in order:
+        if isinstance(node, Constant) or (
+            isinstance(node, Apply) and all(child in found for child in node.args)
+        ):
+            found.add(node)
+    return found
+
+
+def _units(node: Apply, constant: set[Node]) -> Iterator[Unit]:
     """The ways to realise an elementwise node, one gated unit deep."""
     name, args = node.primitive.name, node.args
-    moving = tuple(a for a in args if not isinstance(a, Constant))
+    moving = tuple(a for a in args if a not in constant)
     family = node.primitive.family
     if name == "mul":
         yield Unit(moving, None if len(moving) < 2 else "gated:identity")
@@ -158,8 +169,7 @@ def _units(node: Apply) -> Iterator[Unit]:
             if isinstance(gate, Apply) and gate.primitive.name in GATED:
                 yield Unit((factor, *gate.args), f"gated:{gate.primitive.name}")
     elif name == "div":
-        constant = isinstance(args[1], Constant)
-        yield Unit(moving, None if constant else family)
+        yield Unit(moving, None if args[1] in constant else family)
     elif name == "where":
         yield Unit(moving, family)
         condition = args[0]
@@ -178,6 +188,7 @@ class Schedule:
     def __init__(self, program: Node) -> None:
         self.order = topological(program)
         self.still = positional(self.order)
+        self.constant = constants(self.order)
         self.early: dict[Node, int] = {}
         self.unit: dict[Node, Unit] = {}
         for node in self.order:
@@ -198,7 +209,7 @@ class Schedule:
             ready = max((self.early[read] for read in unit.reads), default=0)
             return ready if unit.family is None else _gate(ready)
 
-        self.unit[node] = min(_units(node), key=done)
+        self.unit[node] = min(_units(node, self.constant), key=done)
         return done(self.unit[node])
 
     def _latest(self, program: Node) -> dict[Node, int]:
