@@ -7,12 +7,12 @@ a token, and a block's digits and addresses depend on the position alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from raspire.errors import RaspValueError
+from raspire.errors import RaspValueError, RaspZeroDivisionError
 from raspire.program.embedding import aggregate, indices, select
 from raspire.program.facts import Cost, cost
 from raspire.program.nodes import Atom, SOp, lift
@@ -194,8 +194,10 @@ class LaidOut:
     """A program together with where its inputs are written and where its result is read.
 
     ``length`` is N, padding included; positions outside the input blocks hold 0. ``flag``, if
-    any, is read beside the result: true where the result means nothing. Calling it with one
-    nested list (or array) per input gives the result in the output's shape.
+    any, is read beside the result: true where the result means nothing (a network cannot raise).
+    ``bound``, if any, gives the error of a run in floating point from the inputs and the
+    arithmetic's name, and refuses inputs for which it is useless; every such run asks it first.
+    Calling with one nested list (or array) per input gives the result in the output's shape.
     """
 
     name: str
@@ -205,7 +207,7 @@ class LaidOut:
     length: int
     source: str = ""
     flag: SOp | None = None
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    bound: Callable[..., float] | None = None
 
     @property
     def cost(self) -> Cost:
@@ -242,17 +244,33 @@ class LaidOut:
     def __call__(self, *arrays: Any, arithmetic: Any = "float64", **options: Any) -> Any:
         """Encode, evaluate at the output's positions, decode.
 
-        A NumPy array among the inputs gives an array of floats, otherwise nested lists.
+        A NumPy array among the inputs gives an array, otherwise nested lists. Raises
+        RaspZeroDivisionError where the flag would be true, RaspValueError where a shape does not
+        fit or where floating point gives no useful digit.
         """
         sequence = self.encode(*arrays)
+        if self.bound is not None and str(arithmetic).startswith("float"):
+            self.bound(*arrays, arithmetic=arithmetic)
         positions = list(self.output.positions())
-        values = self.program(sequence, arithmetic=arithmetic, positions=positions, **options)
+        try:
+            values = self.program(sequence, arithmetic=arithmetic, positions=positions, **options)
+        except RaspZeroDivisionError:
+            if self.flag is None:
+                raise
+            raise singular(self.name) from None
         result = self.decode(values)
-        if any(hasattr(array, "dtype") for array in arrays) and arithmetic != "exact":
+        if any(hasattr(array, "dtype") for array in arrays):
             import numpy
 
-            return numpy.array(result, dtype=numpy.float64)
+            return numpy.array(result, dtype=object if arithmetic == "exact" else numpy.float64)
         return result
+
+
+def singular(name: str) -> RaspZeroDivisionError:
+    """The error for a matrix that has no inverse."""
+    return RaspZeroDivisionError(
+        f"{name}: the matrix is singular", expected="a determinant other than 0", found="0"
+    )
 
 
 def flatten(array: Any) -> tuple[tuple[int, ...], list[Any]]:
