@@ -80,12 +80,15 @@ class _Builder(Transformer[Token, Any]):
     def string(self, items: list[Token]) -> Syntax:
         return Syntax("literal", items[0].start_pos or 0, (), str(items[0])[1:-1])
 
+    def grouped(self, items: list[Any]) -> Syntax:
+        return _close(items[0])
+
     def index(self, items: list[Any]) -> Syntax:
-        return Syntax("index", items[1].start_pos, (_close(items[0]), _close(items[2])))
+        return Syntax("index", items[1].start_pos, (items[0], _close(items[2])))
 
     def call(self, items: list[Any]) -> Syntax:
         arguments = items[2] if len(items) > 2 else ()
-        return Syntax("call", items[1].start_pos, (_close(items[0]), *arguments))
+        return Syntax("call", items[1].start_pos, (items[0], *arguments))
 
     def form(self, items: list[Any]) -> Syntax:
         parts = items[1] if isinstance(items[1], tuple) else (_close(items[1]),)

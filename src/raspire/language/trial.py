@@ -1,0 +1,125 @@
+"""Trial runs: every s-op and selector is tried on a short input as soon as it is defined.
+
+The values are those of the reference evaluator; what a run has computed it never computes again,
+so that a definition costs only its own nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from raspire.errors import RaspError, RaspTypeError
+from raspire.evaluate.reference import RULES, Evaluation
+from raspire.language.operators import PYTHON, python
+from raspire.language.values import Matrix, Sequence, describe, is_atom, sequence_type
+from raspire.program.nodes import Apply, Node, Selector, SOp
+
+LONGEST = 40  # tokens of an input that definitions are tried on; beyond, only results are computed
+
+# Operations whose results can be astronomically large are run with the bounds of operators.py.
+_BOUNDED: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    name: (symbol, PYTHON[symbol]) for name, symbol in (("add", "+"), ("mul", "*"), ("pow", "^"))
+}
+
+
+class Trial:
+    """One input, with the values of every node tried on it so far."""
+
+    def __init__(self, tokens: list[Any]) -> None:
+        self.tokens = tokens
+        self._run = Evaluation(tokens)
+
+    def value(self, root: Node) -> list[Any]:
+        """The values of a node: a list of atoms, or the rows of a selector.
+
+        Raises the RaspError of whatever fails on this input.
+        """
+        known = self._run.known
+        waiting = [root]
+        while waiting:
+            node = waiting[-1]
+            if node in known:
+                waiting.pop()
+                continue
+            missing = [child for child in node.args if child not in known]
+            if missing:
+                waiting.extend(missing)
+                continue
+            known[node] = self._compute(node, [known[child] for child in node.args])
+            waiting.pop()
+        return known[root]
+
+    def _compute(self, node: Node, arguments: list[list[Any]]) -> list[Any]:
+        try:
+            if isinstance(node, Apply) and node.primitive.name in _BOUNDED:
+                symbol, function = _BOUNDED[node.primitive.name]
+                values = [python(symbol, function, *row) for row in zip(*arguments, strict=True)]
+            else:
+                values = RULES[type(node)](self._run, node, *arguments)
+            if isinstance(node, SOp):
+                sequence_type(values)
+        except RaspError as error:
+            raise error.at(node.place) from None
+        return values
+
+
+class Trials:
+    """Runs on the inputs used last; an input is known by its values and their types."""
+
+    KEPT = 4
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[Any, ...], Trial] = {}
+
+    def on(self, tokens: list[Any]) -> Trial:
+        """The run on an input, with whatever it has computed before."""
+        key = tuple((type(token), repr(token)) for token in tokens)
+        run = self._runs.pop(key, None) or Trial(tokens)
+        self._runs[key] = run
+        while len(self._runs) > self.KEPT:
+            self._runs.pop(next(iter(self._runs)))
+        return run
+
+
+def sequence_input(value: object) -> list[Any]:
+    """The tokens of an input: the characters of a string, a list's atoms, a dictionary's keys.
+
+    >>> sequence_input("abc")
+    ['a', 'b', 'c']
+
+    Raises RaspTypeError for anything else, and for an input without tokens.
+    """
+    if not isinstance(value, str | list | dict) or not value:
+        raise RaspTypeError(
+            "a sequence or selector is applied to an input that is not empty",
+            expected="a string, a list or a dictionary",
+            found=describe(value) if value or not isinstance(value, str | list | dict) else
+            f"{describe(value)} without elements",
+        )
+    tokens = list(value)
+    for token in tokens:
+        if not is_atom(token):
+            raise RaspTypeError(
+                "the tokens of an input are atoms", expected="an atom", found=describe(token)
+            )
+    return tokens
+
+
+class Evaluator:
+    """Values on inputs of any length: short ones by trial runs, long ones by the engine."""
+
+    def __init__(self) -> None:
+        self.trials = Trials()
+
+    def result(self, node: Node, tokens: list[Any]) -> Sequence | Matrix:
+        """The node's result on an input."""
+        if len(tokens) <= LONGEST:
+            values: Iterable[Any] = self.trials.on(tokens).value(node)
+        else:
+            from raspire.evaluate import evaluate
+
+            values = evaluate(node, tokens)
+        if isinstance(node, Selector):
+            return Matrix(values, tokens)
+        return Sequence(values)
