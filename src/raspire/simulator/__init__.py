@@ -36,7 +36,7 @@ __all__ = [
     "UniversalSimulator",
     "attention",
     "encode",
-]  # noqa: E501
+]
 
 
 def __getattr__(name: str) -> Any:

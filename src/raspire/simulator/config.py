@@ -27,8 +27,28 @@ _ROTARY_KEYS = (
     "rotary_value",
 )
 _ROTARY = frozenset(
-    "llama mistral mixtral qwen2 qwen2_moe qwen3 gemma gemma2 gemma3 phi phi3 gpt_neox gptj "
-    "stablelm cohere olmo olmo2 starcoder2 roformer falcon".split()
+    [
+        "llama",
+        "mistral",
+        "mixtral",
+        "qwen2",
+        "qwen2_moe",
+        "qwen3",
+        "gemma",
+        "gemma2",
+        "gemma3",
+        "phi",
+        "phi3",
+        "gpt_neox",
+        "gptj",
+        "stablelm",
+        "cohere",
+        "olmo",
+        "olmo2",
+        "starcoder2",
+        "roformer",
+        "falcon",
+    ]
 )
 _OTHER_ATTENTION = {
     "longformer": "windowed attention",
@@ -46,7 +66,20 @@ _OTHER_ATTENTION = {
     "gpt_neo": "unscaled and windowed attention",
 }
 _CAUSAL = frozenset(
-    "gpt2 openai-gpt llama mistral mixtral opt xglm gpt_neox gptj phi qwen2 bloom".split()
+    [
+        "gpt2",
+        "openai-gpt",
+        "llama",
+        "mistral",
+        "mixtral",
+        "opt",
+        "xglm",
+        "gpt_neox",
+        "gptj",
+        "phi",
+        "qwen2",
+        "bloom",
+    ]
 )
 
 

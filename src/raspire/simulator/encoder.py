@@ -183,7 +183,7 @@ class Encoder:
         return int(self.config.facts.get("pad_token_id", 1)) + 1
 
     def _row(self, table: str, rows: Any) -> Array:
-        return self.weights.read(f"{self.prefix}embeddings.{table}.weight")[rows]
+        return np.asarray(self.weights.read(f"{self.prefix}embeddings.{table}.weight")[rows])
 
     def _linear(self, x: Array, stem: str) -> Array:
         weight, bias = self.weights.read(stem + ".weight"), self.weights.read(stem + ".bias")

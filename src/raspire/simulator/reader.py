@@ -45,7 +45,7 @@ def read_target(
     names: GivenNames | None = None,
     mask: Mask | None = None,
 ) -> AttentionTarget:
-    """Read the attention layer `layer` of a weights file; see `AttentionTarget.from_safetensors`."""
+    """Read one attention layer of a weights file; see `AttentionTarget.from_safetensors`."""
     weights = Weights.open(path)
     config = ModelConfig.beside(Path(path))
     return _read(weights, config, layer, heads, names, mask)

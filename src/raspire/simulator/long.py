@@ -1,0 +1,136 @@
+"""U, construction `long`: one position per product, few heads, a fixed number of layers.
+
+Every product of the attention layer has a position of its own; a layer of two look-ups brings its
+factors there, the next layer averages the products that belong to one sum. Depth, heads and the
+number of weights do not depend on the shape; the sequence does (constructions, section 5).
+"""
+
+from __future__ import annotations
+
+from raspire.library.layout import Block, Face, fetch, mean_over
+from raspire.program.embedding import (
+    aggregate,
+    exp,
+    hardmax,
+    minimum,
+    select,
+    sqrt,
+    tokens,
+    where,
+)
+from raspire.program.nodes import Selector, SOp
+from raspire.simulator.construction import (
+    Columns,
+    Construction,
+    Part,
+    Softmax,
+    input_blocks,
+    stack,
+)
+from raspire.simulator.target import Shape
+
+# Axes of the blocks of products: i a row of X, j a key, t a head, a and c columns of a head,
+# b a column of X, e a column of all heads' results, g a column of the output.
+
+
+def long(n: int, shape: Shape, softmax: Softmax) -> Construction:
+    """Build U for one shape; the result lies at (i, t, c), with an output map at (i, g).
+
+    >>> u = long(2, Shape(d=3, heads=1, d_k=2, d_v=2, output=False), "plain")
+    >>> u.length, u.parts["result"].shape
+    (96, (1, 2, 2))
+    """
+    return _Long(n, shape, softmax).build()
+
+
+class _Long:
+    """The blocks of one shape, and the layers over them."""
+
+    def __init__(self, n: int, shape: Shape, softmax: Softmax) -> None:
+        self.n, self.shape, self.softmax = n, shape, softmax
+        self.columns = Columns(shape)
+        self.inputs = input_blocks(n, shape)
+        sizes = {
+            "projections": (n, shape.inputs, shape.columns),  # (i, b, column)
+            "scores": (shape.heads, n, n, shape.d_k),  # (t, i, j, a)
+            "mixing": (shape.heads, n, n, shape.d_v),  # (t, i, j, c)
+        }
+        if shape.output:
+            sizes["output"] = (n, shape.merged + 1, shape.d)  # (i, e, g)
+        self.products = stack(max(b.end for b in self.inputs.values()), sizes)
+
+    def build(self) -> Construction:
+        blocks = self.products
+        projections = self.project()
+        unscaled = self.score(projections).named("unscaled_scores")
+        heads = self.mix(self.weigh(unscaled), projections).named("heads")
+        parts = {
+            "projections": Part(projections, Face(blocks["projections"], {1: 0})),
+            "unscaled": Part(unscaled, Face(blocks["scores"], {3: 0})),
+            "heads": Part(heads, Face(blocks["mixing"], {2: 0})),
+        }
+        parts["result"] = parts["heads"]
+        if self.shape.output:
+            parts["result"] = Part(self.map_out(heads), Face(blocks["output"], {1: 0}))
+        length = max(block.end for block in blocks.values())
+        return Construction("long", self.n, self.shape, self.softmax, self.inputs, length, parts)
+
+    def project(self) -> SOp:
+        """Layers 1 and 2: queries, keys and values, at (i, ., column)."""
+        block = self.products["projections"]
+        i, b, column = block.digits()
+        x = fetch(tokens, self.inputs["X"].address(i, b)).named("x")
+        w = fetch(tokens, self.inputs["W"].address(b, column)).named("w")
+        return (mean_over(block, (0, 2), x * w) * self.shape.inputs).named("projections")
+
+    def score(self, projections: SOp) -> SOp:
+        """Layers 3 and 4: the products of queries and keys, at (t, i, j, .)."""
+        block, source = self.products["scores"], self.products["projections"]
+        t, i, j, a = block.digits()
+        q = fetch(projections, source.address(i, 0, self.columns.query(t, a))).named("q")
+        k = fetch(projections, source.address(j, 0, self.columns.key(t, a))).named("k")
+        return mean_over(block, (0, 1, 2), q * k) * self.shape.d_k
+
+    def weigh(self, unscaled: SOp) -> SOp:
+        """Layer 4, and 5 if stable: the exponentials of the scores, at (t, i, j, .)."""
+        score = (unscaled / sqrt(self.shape.d_k)).named("scores")
+        if self.softmax == "plain":
+            return exp(score).named("weights")
+        block = self.products["scores"]
+        key, query = block.groups(0, 1, 3, at={3: 0})
+        row = self.seen(select(key, query, "=="), block)
+        shifted = score - aggregate(hardmax(score, among=row), score).named("row_maximum")
+        # A hidden key may score above the maximum of those seen; its weight is not used, but it
+        # must stay finite.
+        masked = self.shape.mask != "none"
+        return exp(minimum(shifted, 0) if masked else shifted).named("weights")
+
+    def mix(self, weights: SOp, projections: SOp) -> SOp:
+        """The next two layers: means of weights times values, over the mean weight."""
+        block = self.products["mixing"]
+        t, i, j, c = block.digits()
+        weight = fetch(weights, self.products["scores"].address(t, i, j, 0)).named("weight")
+        column = self.columns.value(t * self.shape.d_v + c)
+        v = fetch(projections, self.products["projections"].address(j, 0, column)).named("v")
+        key, query = block.groups(0, 1, 3)
+        keys = self.seen(select(key, query, "=="), block)
+        return aggregate(keys, weight * v) / aggregate(keys, weight)
+
+    def seen(self, keys: Selector, block: Block) -> Selector:
+        """Of these keys, at (t, i, j, .), those that the target's mask lets row i see."""
+        _, i, j, _ = block.digits()
+        if self.shape.mask == "causal":
+            return keys & select(j <= i, True, "==")
+        if self.shape.mask == "padding":
+            return keys & select(fetch(tokens, self.inputs["seen"].address(j)), 1, "==")
+        return keys
+
+    def map_out(self, heads: SOp) -> SOp:
+        """The last two layers: the output map; its row of biases meets the default, 1."""
+        block, source = self.products["output"], self.products["mixing"]
+        i, e, g = block.digits()
+        d_v, merged = self.shape.d_v, self.shape.merged
+        address = source.address(e // d_v, i, 0, e % d_v)
+        head = fetch(heads, where(e == merged, -1, address), default=1).named("head")
+        w = fetch(tokens, self.inputs["WO"].address(e, g)).named("w_o")
+        return (mean_over(block, (0, 2), head * w) * (merged + 1)).named("result")

@@ -1,0 +1,322 @@
+"""The universal simulator U: built from a shape, given ⟨T, X⟩ as its input, it returns T(X)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raspire.errors import BudgetError, RaspValueError
+from raspire.evaluate import BUDGET, evaluate
+from raspire.program.facts import cost
+from raspire.program.nodes import SOp
+from raspire.simulator.construction import (
+    SOFTMAXES,
+    Builder,
+    Construction,
+    Part,
+    Softmax,
+    input_blocks,
+)
+from raspire.simulator.long import long
+from raspire.simulator.naming import Mask
+from raspire.simulator.target import (
+    MASKS,
+    AttentionTarget,
+    Shape,
+    checked_input,
+    checked_padding,
+)
+from raspire.simulator.weights import Array
+from raspire.simulator.wide import wide
+
+ConstructionName = Literal["long", "wide"]
+CONSTRUCTIONS: Mapping[ConstructionName, Builder] = {"long": long, "wide": wide}
+
+SCORE_LIMIT = 700.0
+"""The plain softmax is allowed while every score lies in [-700, 700]."""
+
+_EXP_LIMIT = 709.0
+
+
+@dataclass(frozen=True)
+class SimulatorCost:
+    """What U costs as a transformer, counted on its program; see `raspire.program.facts.Cost`."""
+
+    construction: str
+    attention_depth: int
+    layers: int
+    heads_per_layer: tuple[int, ...]
+    feed_forward: tuple[str, ...]
+    sequence_length: int
+    nodes: int
+
+    def __str__(self) -> str:
+        heads = ", ".join(map(str, self.heads_per_layer))
+        return (
+            f"construction {self.construction}: attention depth {self.attention_depth}, "
+            f"layers {self.layers}, heads per layer {heads}, "
+            f"feed-forward {', '.join(self.feed_forward)}, N = {self.sequence_length:,}"
+        )
+
+
+class UniversalSimulator:
+    """One fixed program for every target of one shape (Theorem 6; several heads: Theorem 9).
+
+    `softmax="plain"` exponentiates the scores as they are and refuses targets whose scores may
+    leave [-700, 700]; `"stable"` subtracts the maximum of each row first, one layer deeper.
+
+    >>> t = AttentionTarget.from_arrays(np.zeros((1, 1)), np.zeros((1, 1)), np.eye(1), heads=1)
+    >>> u = UniversalSimulator(n=2, d=1, heads=1, d_k=1, d_v=1, output=False)
+    >>> u(t, np.array([[1.0], [3.0]])).tolist()
+    [[2.0], [2.0]]
+    """
+
+    def __init__(
+        self,
+        n: int,
+        d: int,
+        heads: int = 1,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        construction: ConstructionName = "long",
+        softmax: Softmax = "plain",
+        mask: Mask = "none",
+        output: bool = True,
+    ) -> None:
+        _one_of("construction", construction, CONSTRUCTIONS)
+        _one_of("softmax", softmax, SOFTMAXES)
+        _one_of("mask", mask, MASKS)
+        for name, value in (("n", n), ("d", d), ("heads", heads)):
+            _positive(name, value)
+        d_k = _head_width("d_k", d_k, d, heads)
+        d_v = _head_width("d_v", d_v, d, heads)
+        self.n = n
+        self.shape = Shape(d, heads, d_k, d_v, output, mask)
+        self.construction: Construction = CONSTRUCTIONS[construction](n, self.shape, softmax)
+
+    @classmethod
+    def for_target(
+        cls,
+        target: AttentionTarget,
+        n: int,
+        construction: ConstructionName = "long",
+        softmax: Softmax = "plain",
+    ) -> UniversalSimulator:
+        """The simulator of the target's shape, for sequences of n rows."""
+        s = target.shape
+        return cls(n, s.d, s.heads, s.d_k, s.d_v, construction, softmax, s.mask, s.output)
+
+    @property
+    def program(self) -> SOp:
+        """U itself; it depends on the shape alone."""
+        return self.construction.program
+
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """Intermediate results by name; see `Construction`."""
+        return self.construction.parts
+
+    @property
+    def sequence_length(self) -> int:
+        """N, the length of ⟨T, X⟩ with its padding."""
+        return self.construction.length
+
+    @cached_property
+    def cost(self) -> SimulatorCost:
+        """Depth, layers, heads and sequence length, counted on the program."""
+        counted = cost(self.program)
+        return SimulatorCost(
+            construction=self.construction.name,
+            attention_depth=counted.attention_depth,
+            layers=counted.layers,
+            heads_per_layer=counted.heads_per_layer,
+            feed_forward=counted.feed_forward,
+            sequence_length=self.sequence_length,
+            nodes=counted.nodes,
+        )
+
+    def explain(self) -> str:
+        """What U is, where ⟨T, X⟩ lies in its input, and the plan of its evaluation."""
+        from raspire.simulator.explanation import explain
+
+        return explain(self)
+
+    def accepts(self, shape: Shape) -> bool:
+        """Whether a target of this shape is simulated as it stands."""
+        return shape == self.shape
+
+    def encode(
+        self, target: AttentionTarget, x: ArrayLike, padding: ArrayLike | None = None
+    ) -> Array:
+        """⟨T, X⟩: the target's weights and the input as one sequence of N numbers.
+
+        The target's scale over 1/sqrt(d_k) multiplies W_Q and its bias; 1, the usual ratio,
+        touches nothing. Raises RaspValueError where the target or X do not fit U.
+        """
+        self._check(target)
+        rows = checked_input(x, self.shape.d)
+        if len(rows) != self.n:
+            raise RaspValueError(
+                "X has another number of rows than U was built for",
+                expected=f"n = {self.n}",
+                found=f"n = {len(rows)}",
+            )
+        sequence = np.zeros(self.sequence_length)
+        blocks = input_blocks(self.n, self.shape)
+        for name, values in _contents(target, rows, padding).items():
+            block = blocks[name]
+            sequence[block.base : block.end] = values.ravel()
+        return sequence
+
+    def __call__(
+        self,
+        target: AttentionTarget,
+        x: ArrayLike,
+        padding: ArrayLike | None = None,
+        *,
+        budget: int = BUDGET,
+    ) -> Array:
+        """T(X), shape (n, d), or (n, heads * d_v) for a shape without output map.
+
+        `budget` is in bytes. Raises BudgetError for a shape that does not fit it, and
+        RaspValueError for scores that the plain softmax cannot take.
+        """
+        self.check_budget(budget)
+        if self.construction.softmax == "plain":
+            self._check_scores(target, x)
+        return self.decode(self.run(self.encode(target, x, padding), "result", budget=budget))
+
+    def run(
+        self, sequence: Any, part: str = "result", *, budget: int = BUDGET, **options: Any
+    ) -> Any:
+        """The values of one part of U on an encoded input, in the row-major order of its shape."""
+        piece = self.parts[part]
+        positions = np.asarray(piece.place.positions(), dtype=np.int64)
+        return evaluate(piece.sop, sequence, positions=positions, budget=budget, **options)
+
+    def decode(self, values: ArrayLike) -> Array:
+        """The values of the result as rows."""
+        result = np.asarray(values, dtype=np.float64).reshape(self.parts["result"].shape)
+        if result.ndim == 3:  # (heads, n, d_v), from `long` without output map
+            result = result.transpose(1, 0, 2)
+        return np.ascontiguousarray(result.reshape(self.n, -1))
+
+    def check_budget(self, budget: int) -> None:
+        """Refuse a shape whose sequence alone exceeds the budget."""
+        needed = 8 * self.sequence_length
+        if needed > budget:
+            raise BudgetError(
+                f"U for n={self.n}, {self.shape} does not fit the memory budget",
+                expected=f"at most {budget:,} bytes",
+                found=f"{needed:,} bytes for a sequence of N = {self.sequence_length:,}",
+                hint="a smaller n, another construction, or a larger budget",
+            )
+
+    def _check(self, target: AttentionTarget) -> None:
+        if not self.accepts(target.shape):
+            raise RaspValueError(
+                "the target has another shape than U was built for",
+                expected=str(self.shape),
+                found=str(target.shape),
+            )
+
+    def _check_scores(self, target: AttentionTarget, x: ArrayLike) -> None:
+        self._check(target)
+        rows = checked_input(x, self.shape.d)
+        bound = score_bound(target, rows)
+        if bound > SCORE_LIMIT or bound + _mass(target, rows) > _EXP_LIMIT:
+            raise RaspValueError(
+                "the plain softmax cannot take these scores",
+                expected="scores in [-700, 700], and their exponentials times the values finite",
+                found=f"|score| up to {bound:.6g} (a bound computed from T and X)",
+                hint='softmax="stable" subtracts the maximum of each row, one layer deeper',
+            )
+
+
+def encode(
+    target: AttentionTarget,
+    x: ArrayLike,
+    construction: ConstructionName = "long",
+    padding: ArrayLike | None = None,
+) -> Array:
+    """⟨T, X⟩ as the sequence that the simulator of the target's shape receives."""
+    rows = checked_input(x, target.d)
+    return UniversalSimulator.for_target(target, len(rows), construction).encode(
+        target, rows, padding
+    )
+
+
+def score_bound(target: AttentionTarget, x: ArrayLike) -> float:
+    """A bound on every |score|: per head, the longest query times the longest key, scaled."""
+    rows = checked_input(x, target.d)
+    queries = np.einsum("nd,hdk->hnk", rows, target.w_q) + target.b_q[:, None]
+    keys = np.einsum("nd,hdk->hnk", rows, target.w_k) + target.b_k[:, None]
+    longest = np.linalg.norm(queries, axis=2).max(axis=1) * np.linalg.norm(keys, axis=2).max(axis=1)
+    return float(longest.max() * target.ratio / math.sqrt(target.d_k))
+
+
+def _mass(target: AttentionTarget, rows: Array) -> float:
+    """The logarithm of n times the greatest |value|: what a sum of weights times values adds."""
+    values = np.einsum("nd,hdk->hnk", rows, target.w_v) + target.b_v[:, None]
+    return math.log(len(rows) * max(1.0, float(np.abs(values).max())))
+
+
+def _contents(target: AttentionTarget, rows: Array, padding: ArrayLike | None) -> dict[str, Array]:
+    """What is written into each block of the input."""
+    ratio = target.ratio
+    weights = (target.w_q * ratio, target.w_k, target.w_v)
+    biases = (target.b_q * ratio, target.b_k, target.b_v)
+    columns = [
+        np.vstack([w.transpose(1, 0, 2).reshape(target.d, -1), b.reshape(1, -1)])
+        for w, b in zip(weights, biases, strict=True)
+    ]
+    contents = {
+        "X": np.hstack([rows, np.ones((len(rows), 1))]),
+        "W": np.hstack(columns),
+    }
+    if target.w_o is not None and target.b_o is not None:
+        contents["WO"] = np.vstack([target.w_o, target.b_o])
+    if target.mask == "padding":
+        seen = np.ones(len(rows)) if padding is None else padding
+        contents["seen"] = checked_padding(seen, len(rows))
+    elif padding is not None:
+        raise RaspValueError(
+            "key padding was given for a target without that mask",
+            expected="a target with mask 'padding'",
+            found=f"mask {target.mask!r}",
+        )
+    return contents
+
+
+def _one_of(name: str, value: object, choices: Any) -> None:
+    if value not in choices:
+        raise RaspValueError(
+            f"no such {name}", expected="one of " + ", ".join(choices), found=repr(value)
+        )
+
+
+def _positive(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise RaspValueError(f"{name} must be 1 or more", expected="1 or more", found=repr(value))
+
+
+def _head_width(name: str, value: int | None, d: int, heads: int) -> int:
+    if value is not None:
+        _positive(name, value)
+        return value
+    if d % heads:
+        raise RaspValueError(
+            f"{heads} heads do not divide d = {d}",
+            expected=f"a divisor of {d}, or {name} given",
+            found=str(heads),
+        )
+    return d // heads
+
+
+assert set(CONSTRUCTIONS) == set(get_args(ConstructionName))
