@@ -1,1 +1,68 @@
+"""A transformer in somebody else's framework: torch, ONNX, safetensors, TransformerLens.
 
+Nothing here is imported before it is asked for; a missing framework is an error that names the
+extra which brings it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from raspire.errors import MissingExtraError, RaspValueError
+from raspire.transformer import Transformer
+
+_EXTRAS = {"torch": "torch", "onnx": "onnx", "onnxruntime": "onnx", "transformer_lens": "lens"}
+
+SUFFIXES = {".safetensors": "tensors", ".onnx": "onnx_model", ".pt": "pytorch"}
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(f"raspire.export.{name}")
+    except ModuleNotFoundError as error:
+        if error.name in _EXTRAS:
+            raise MissingExtraError(error.name, _EXTRAS[error.name]) from None
+        raise
+
+
+def to_torch(model: Transformer, precision: str = "float64") -> Any:
+    """A ``torch.nn.Module`` of stock parts; see :mod:`raspire.export.pytorch`."""
+    module = _module("pytorch")
+    torch = import_module("torch")
+    return module.TransformerModule(model).to(getattr(torch, precision))
+
+
+def to_onnx(model: Transformer, precision: str = "float64") -> Any:
+    """The transformer as an ``onnx.ModelProto``; see :mod:`raspire.export.onnx_model`."""
+    return _module("onnx_model").to_onnx(model, precision)
+
+
+def to_lens(model: Transformer) -> Any:
+    """The transformer as a ``TransformerBridge`` of TransformerLens 4."""
+    return _module("lens").to_lens(model)
+
+
+def save(model: Transformer, path: str | Path, precision: str = "float64") -> Path:
+    """Write a file whose kind its suffix says: ``.safetensors``, ``.onnx`` or ``.pt``."""
+    suffix = Path(path).suffix
+    if suffix not in SUFFIXES:
+        raise RaspValueError(
+            f"a transformer cannot be written to {str(path)!r}",
+            expected=f"a suffix among {', '.join(SUFFIXES)}",
+            found=suffix or "none",
+        )
+    names = {".safetensors": "save_safetensors", ".onnx": "save_onnx", ".pt": "save_torch"}
+    write: Callable[..., Path] = getattr(_module(SUFFIXES[suffix]), names[suffix])
+    return write(model, path, precision=precision)
+
+
+def load(path: str | Path) -> Transformer:
+    """The transformer of a ``.safetensors`` file written by :func:`save`."""
+    loaded: Transformer = _module("tensors").load_safetensors(path)
+    return loaded
+
+
+__all__ = ["load", "save", "to_lens", "to_onnx", "to_torch"]
