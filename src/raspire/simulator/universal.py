@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raspire.errors import BudgetError, RaspValueError
+from raspire.errors import RaspValueError
 from raspire.evaluate import BUDGET, evaluate
 from raspire.program.facts import cost
 from raspire.program.nodes import SOp
@@ -23,6 +23,7 @@ from raspire.simulator.construction import (
     Softmax,
     input_blocks,
 )
+from raspire.simulator.estimate import refuse_beyond
 from raspire.simulator.long import long
 from raspire.simulator.naming import Mask
 from raspire.simulator.target import (
@@ -159,7 +160,7 @@ class UniversalSimulator:
         The target's scale over 1/sqrt(d_k) multiplies W_Q and its bias; 1, the usual ratio,
         touches nothing. Raises RaspValueError where the target or X do not fit U.
         """
-        self._check(target)
+        self._check_shape(target)
         rows = checked_input(x, self.shape.d)
         if len(rows) != self.n:
             raise RaspValueError(
@@ -187,9 +188,8 @@ class UniversalSimulator:
         `budget` is in bytes. Raises BudgetError for a shape that does not fit it, and
         RaspValueError for scores that the plain softmax cannot take.
         """
-        self.check_budget(budget)
-        if self.construction.softmax == "plain":
-            self._check_scores(target, x)
+        refuse_beyond(budget, self.construction)
+        self.check(target, x)
         return self.decode(self.run(self.encode(target, x, padding), "result", budget=budget))
 
     def run(
@@ -207,35 +207,26 @@ class UniversalSimulator:
             result = result.transpose(1, 0, 2)
         return np.ascontiguousarray(result.reshape(self.n, -1))
 
-    def check_budget(self, budget: int) -> None:
-        """Refuse a shape whose sequence alone exceeds the budget."""
-        needed = 8 * self.sequence_length
-        if needed > budget:
-            raise BudgetError(
-                f"U for n={self.n}, {self.shape} does not fit the memory budget",
-                expected=f"at most {budget:,} bytes",
-                found=f"{needed:,} bytes for a sequence of N = {self.sequence_length:,}",
-                hint="a smaller n, another construction, or a larger budget",
-            )
-
-    def _check(self, target: AttentionTarget) -> None:
-        if not self.accepts(target.shape):
-            raise RaspValueError(
-                "the target has another shape than U was built for",
-                expected=str(self.shape),
-                found=str(target.shape),
-            )
-
-    def _check_scores(self, target: AttentionTarget, x: ArrayLike) -> None:
-        self._check(target)
-        rows = checked_input(x, self.shape.d)
-        bound = score_bound(target, rows)
-        if bound > SCORE_LIMIT or bound + _mass(target, rows) > _EXP_LIMIT:
+    def check(self, target: AttentionTarget, x: ArrayLike) -> None:
+        """Refuse a target of another shape, and scores that the plain softmax cannot take."""
+        self._check_shape(target)
+        if self.construction.softmax != "plain":
+            return
+        fits, bound = plain_fits(target, x)
+        if not fits:
             raise RaspValueError(
                 "the plain softmax cannot take these scores",
                 expected="scores in [-700, 700], and their exponentials times the values finite",
                 found=f"|score| up to {bound:.6g} (a bound computed from T and X)",
                 hint='softmax="stable" subtracts the maximum of each row, one layer deeper',
+            )
+
+    def _check_shape(self, target: AttentionTarget) -> None:
+        if not self.accepts(target.shape):
+            raise RaspValueError(
+                "the target has another shape than U was built for",
+                expected=str(self.shape),
+                found=str(target.shape),
             )
 
 
@@ -259,6 +250,13 @@ def score_bound(target: AttentionTarget, x: ArrayLike) -> float:
     keys = np.einsum("nd,hdk->hnk", rows, target.w_k) + target.b_k[:, None]
     longest = np.linalg.norm(queries, axis=2).max(axis=1) * np.linalg.norm(keys, axis=2).max(axis=1)
     return float(longest.max() * target.ratio / math.sqrt(target.d_k))
+
+
+def plain_fits(target: AttentionTarget, x: ArrayLike) -> tuple[bool, float]:
+    """Whether the plain softmax can take T and X, and the bound on |score| that tells."""
+    rows = checked_input(x, target.d)
+    bound = score_bound(target, rows)
+    return bound <= SCORE_LIMIT and bound + _mass(target, rows) <= _EXP_LIMIT, bound
 
 
 def _mass(target: AttentionTarget, rows: Array) -> float:

@@ -1,0 +1,62 @@
+"""What a run will need, told before it starts: sequence length, memory, time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raspire.errors import BudgetError
+from raspire.simulator.construction import Construction
+from raspire.simulator.target import Shape
+
+# Products and look-ups a second on two cores of 2020s hardware; an estimate, not a promise.
+_PRODUCTS_A_SECOND = 2.0e8
+_LOOKUPS_A_SECOND = 2.0e7
+_START = 0.3
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The size of a run: N, the products or look-ups in it, bytes for the sequence, seconds."""
+
+    sequence_length: int
+    operations: int
+    bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"N = {self.sequence_length:,} positions, {self.operations:,} products, "
+            f"{self.bytes / 2**20:,.0f} MiB for the sequence, about {self.seconds:.1f} s"
+        )
+
+
+def estimate(construction: Construction) -> Estimate:
+    """The estimate for one construction of one shape."""
+    wide = construction.name == "wide"
+    count = _lookups if wide else _products
+    operations = count(construction.n, construction.shape)
+    rate = _LOOKUPS_A_SECOND if wide else _PRODUCTS_A_SECOND
+    length = construction.length
+    return Estimate(length, operations, 8 * length, _START + operations / rate)
+
+
+def refuse_beyond(budget: int, construction: Construction) -> None:
+    """Refuse a shape whose sequence alone exceeds the budget (in bytes)."""
+    needed = 8 * construction.length
+    if needed > budget:
+        raise BudgetError(
+            f"U for n={construction.n}, {construction.shape} does not fit the memory budget",
+            expected=f"at most {budget:,} bytes",
+            found=f"{needed:,} bytes for a sequence of N = {construction.length:,}",
+            hint="a smaller n, the construction wide, or a larger budget",
+        )
+
+
+def _products(n: int, shape: Shape) -> int:
+    output = n * (shape.merged + 1) * shape.d if shape.output else 0
+    scores = shape.heads * n * n * (shape.d_k + shape.d_v)
+    return n * shape.inputs * shape.columns + scores + output
+
+
+def _lookups(n: int, shape: Shape) -> int:
+    return 2 * _products(n, shape)
