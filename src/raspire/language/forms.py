@@ -40,7 +40,7 @@ def select(keys: Any, queries: Any, comparison: str) -> Selector:
     )
 
 
-def aggregate(selector: Any, value: Any, default: Any = 0) -> SOp:
+def aggregate(selector: Any, value: Any, default: Any = 0) -> Aggregate:
     """The mean over the selected positions, by the rules of the text language."""
     if not isinstance(selector, Selector):
         raise RaspTypeError(

@@ -6,12 +6,14 @@ from difflib import get_close_matches
 from typing import Any
 
 from raspire.errors import RaspReservedError, RaspTypeError
+from raspire.language import forms
 from raspire.language.values import Builtin, describe, is_atom
 from raspire.program.embedding import full, indices, length, tokens
-from raspire.program.nodes import Apply, Selector, SOp, Width
-from raspire.program.primitives import primitive
+from raspire.program.nodes import Aggregate, Apply, Hardmax, Selector, SOp, Width, lift
+from raspire.program.primitives import PRIMITIVES, Primitive, primitive
 
-FUNCTIONS = ("exp", "log", "sqrt", "abs", "floor", "ceil", "sin", "cos")
+# Elementwise functions that are written as calls; the others have operators or forms.
+_WRITTEN_OTHERWISE = ("where", "round", "indicator")
 
 RESERVED = frozenset(
     "tokens_str tokens_int tokens_float tokens_bool tokens_asis indices True False out range zip "
@@ -45,7 +47,16 @@ def base_names() -> dict[str, Any]:
 
 def added_names() -> dict[str, Any]:
     """Functions that the original does not have; any program may define its own of that name."""
-    return {name: Builtin(f"{name}(x)", (1,), _elementwise(name)) for name in FUNCTIONS}
+    functions: dict[str, Any] = {
+        name: Builtin(f"{name}({', '.join('xyz'[: record.arity])})", (record.arity,), _call(record))
+        for name, record in PRIMITIVES.items()
+        if record.symbol is None and name not in _WRITTEN_OTHERWISE
+    }
+    return {
+        **functions,
+        "exact_aggregate": Builtin("exact_aggregate(selector, value, default)", (2, 3), _exact),
+        "hardmax": Builtin("hardmax(score, among)", (1, 2), _hardmax),
+    }
 
 
 def _width(selector: Any) -> SOp:
@@ -56,19 +67,36 @@ def _width(selector: Any) -> SOp:
     return Width(selector)
 
 
-def _elementwise(name: str) -> Any:
-    record = primitive(name)
-
-    def run(value: Any) -> Any:
-        if isinstance(value, SOp):
-            return Apply(record, value)
-        if not is_atom(value):
-            raise RaspTypeError(
-                f"{name} works on atoms and s-ops", expected="a number", found=describe(value)
-            )
-        return record.scalar(value)
+def _call(record: Primitive) -> Any:
+    def run(*values: Any) -> Any:
+        for value in values:
+            if not isinstance(value, SOp) and not is_atom(value):
+                raise RaspTypeError(
+                    f"{record.name} works on atoms and s-ops",
+                    expected="an atom or an s-op",
+                    found=describe(value),
+                )
+        if any(isinstance(value, SOp) for value in values):
+            return Apply(record, *map(lift, values))
+        return record.scalar(*values)
 
     return run
+
+
+def _exact(selector: Any, value: Any, default: Any = 0) -> SOp:
+    """The mean of the Python embedding: exact, and equal values of any type stay that value."""
+    aggregate = forms.aggregate(selector, value, default)
+    return Aggregate(aggregate.selector, aggregate.value, default, "exact")
+
+
+def _hardmax(score: Any, among: Any = full) -> Selector:
+    """Of the selected positions those of greatest score."""
+    if not isinstance(among, Selector):
+        raise RaspTypeError("hardmax needs a selector", expected="a selector",
+                            found=describe(among))  # fmt: skip
+    if not isinstance(score, SOp) and not is_atom(score):
+        raise RaspTypeError("hardmax needs a score", expected="an s-op", found=describe(score))
+    return Hardmax(among, lift(score))
 
 
 def refuse_reserved(name: str, also: frozenset[str] = frozenset()) -> None:

@@ -6,21 +6,25 @@ so that a definition costs only its own nodes.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from raspire.errors import RaspError, RaspTypeError
 from raspire.evaluate.reference import RULES, Evaluation
-from raspire.language.operators import PYTHON, python
+from raspire.language.operators import PRIMITIVE_OF, PYTHON
 from raspire.language.values import Matrix, Sequence, describe, is_atom, sequence_type
-from raspire.program.nodes import Apply, Node, Selector, SOp
+from raspire.program.nodes import Apply, Node, Select, Selector, SOp
 
 LONGEST = 40  # tokens of an input that definitions are tried on; beyond, only results are computed
 
-# Operations whose results can be astronomically large are run with the bounds of operators.py.
-_BOUNDED: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    name: (symbol, PYTHON[symbol]) for name, symbol in (("add", "+"), ("mul", "*"), ("pow", "^"))
-}
+# Elementwise operations by Python's own operators; those whose results can be astronomically large
+# have the bounds of operators.py. What they refuse is left to the reference to explain.
+_PLAIN: dict[str, Callable[..., Any]] = {
+    PRIMITIVE_OF[symbol]: PYTHON[symbol] for symbol in ("+", "*", "^")
+} | {
+    name: getattr(operator, name) for name in ("sub", "eq", "ne", "lt", "le", "gt", "ge")
+}  # fmt: skip
 
 
 class Trial:
@@ -52,16 +56,30 @@ class Trial:
 
     def _compute(self, node: Node, arguments: list[list[Any]]) -> list[Any]:
         try:
-            if isinstance(node, Apply) and node.primitive.name in _BOUNDED:
-                symbol, function = _BOUNDED[node.primitive.name]
-                values = [python(symbol, function, *row) for row in zip(*arguments, strict=True)]
-            else:
+            values = _quickly(node, arguments)
+            if values is None:
                 values = RULES[type(node)](self._run, node, *arguments)
             if isinstance(node, SOp):
                 sequence_type(values)
         except RaspError as error:
             raise error.at(node.place) from None
         return values
+
+
+def _quickly(node: Node, arguments: list[list[Any]]) -> list[Any] | None:
+    """The values of the commonest nodes, or None where anything is unusual."""
+    try:
+        if isinstance(node, Select):
+            holds = _PLAIN[node.comparison.name]
+            keys, queries = arguments
+            return [[holds(key, query) for key in keys] for query in queries]
+        if isinstance(node, Apply):
+            function = _PLAIN.get(node.primitive.name)
+            if function is not None:
+                return list(map(function, *arguments))
+    except (TypeError, ValueError, ArithmeticError, KeyError):
+        pass
+    return None
 
 
 class Trials:
