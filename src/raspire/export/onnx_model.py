@@ -68,7 +68,9 @@ class _Writer:
         for i, layer in enumerate(self.model.layers):
             stream = self._layer(i, layer, stream)
         graph.scope = "unembed."
-        logits = graph.named("Identity", "logits", graph.project(stream, self._unembedding()))
+        logits = graph.named(
+            "Identity", "logits", graph.project(stream, self.model.unembedding.matrix)
+        )
         outputs = self._outputs(logits)
         proto = helper.make_graph(
             graph.nodes,
@@ -83,9 +85,6 @@ class _Writer:
             ir_version=IR_VERSION,
             producer_name="raspire",
         )
-
-    def _unembedding(self) -> sparse.csr_array:
-        return self.model.unembedding.matrix
 
     def _shape(self, last: int | None) -> list[str | int]:
         size = len(self.model.unembedding.labels) if last is None else last

@@ -52,7 +52,7 @@ class Graph:
             self.initializers[name] = numpy_helper.from_array(array, name)
         return self._constants[key]
 
-    def project(self, stream: str, matrix: sparse.csr_array) -> str:
+    def project(self, stream: str, matrix: sparse.sparray) -> str:
         """``stream @ matrix`` on the last axis, reading only the slots that the matrix uses."""
         entries = sparse.coo_array(matrix)
         slots, columns = entries.coords
@@ -64,7 +64,7 @@ class Graph:
         used = np.unique(slots)
         if len(used) == 0:
             used = np.array([0])
-        block = matrix[used].toarray()
+        block = sparse.csr_array(matrix)[used].toarray()
         picked = self.op("Gather", stream, self.constant(used, np.int64), axis=2)
         return self.op("MatMul", picked, self.constant(block))
 
@@ -114,9 +114,9 @@ def _erf(graph: Graph, x: str) -> str:
 def _erfc_series(terms: int = 31) -> list[float]:
     """Chebyshev coefficients of ``log(exp(z²) erfc(z) / t)`` in ``2 t - 1``."""
 
-    def function(u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def function(u: Any) -> Any:
         t = (u + 1) / 2
-        return np.asarray(np.log(special.erfcx(2 / t - 2) / t))
+        return np.log(special.erfcx(2 / t - 2) / t)
 
     return [float(c) for c in np.polynomial.chebyshev.chebinterpolate(function, terms - 1)]
 

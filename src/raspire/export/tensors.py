@@ -2,7 +2,8 @@
 
 The JSON description is in the file's metadata under ``config`` and, for readers without the
 format, in a ``.json`` file beside it. A matrix ``x`` is three tensors, ``x.indptr``,
-``x.indices`` and ``x.data`` (compressed sparse rows) and its shape is in ``config["shapes"]``.
+``x.indices`` and ``x.data``; ``config["shapes"]`` has its shape and whether rows ("csr") or
+columns ("csc") are compressed.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ def save_safetensors(model: Transformer, path: str | Path, *, precision: str = "
     from safetensors.numpy import save
 
     tensors: Tensors = {}
-    shapes: dict[str, list[int]] = {}
+    shapes: dict[str, list[Any]] = {}
     for name, matrix in _matrices(model):
         tensors[f"{name}.indptr"] = matrix.indptr.astype(np.int64)
         tensors[f"{name}.indices"] = matrix.indices.astype(np.int64)
         tensors[f"{name}.data"] = matrix.data.astype(precision)
-        shapes[name] = list(matrix.shape)
+        shapes[name] = [*matrix.shape, matrix.format]
     for name, bias in _biases(model):
         tensors[name] = bias.astype(precision)
     description = json.dumps({**config(model, precision), "shapes": shapes})
@@ -74,7 +75,7 @@ def load_safetensors(path: str | Path) -> Transformer:
     return model
 
 
-def _matrices(model: Transformer) -> Iterator[tuple[str, sparse.csr_array]]:
+def _matrices(model: Transformer) -> Iterator[tuple[str, Any]]:
     for name in ("tokens", "positions", "values"):
         table = getattr(model.embedding, name)
         if table is not None:
@@ -100,12 +101,14 @@ def _biases(model: Transformer) -> Iterator[tuple[str, NDArray[np.float64]]]:
 def _assemble(record: dict[str, Any], tensors: Tensors) -> Transformer:
     shapes = record["shapes"]
 
-    def matrix(name: str) -> sparse.csr_array | None:
+    def matrix(name: str) -> Any:
         if name not in shapes:
             return None
         parts = [tensors[f"{name}.{part}"] for part in ("data", "indices", "indptr")]
         parts[0] = parts[0].astype(np.float64)
-        return sparse.csr_array(tuple(parts), shape=tuple(shapes[name]))
+        rows, columns, kind = shapes[name]
+        make = sparse.csr_array if kind == "csr" else sparse.csc_array
+        return make(tuple(parts), shape=(rows, columns))
 
     def bias(name: str) -> NDArray[np.float64] | None:
         return tensors[name].astype(np.float64) if name in tensors else None

@@ -7,7 +7,8 @@ weight matrix is an expression over spaces and never a table of integers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +26,7 @@ class Form:
     columns: NDArray[np.int64]
     values: NDArray[np.float64]
     size: int
+    _frozen: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False)
 
     def __add__(self, other: Form) -> Form:
         if other.size != self.size:
@@ -51,19 +53,25 @@ class Form:
     def __sub__(self, other: Form) -> Form:
         return self + -other
 
-    def reader(self, width: int) -> sparse.csr_array:
-        """The matrix ``(width, size)`` that takes a residual row to the columns."""
-        self._check(width)
-        matrix = sparse.csr_array(
-            (self.values, (self.slots, self.columns)), shape=(width, self.size)
-        )
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        return matrix
+    def reader(self, width: int) -> sparse.csc_array:
+        """The matrix ``(width, size)`` that takes a residual row to the columns.
+
+        One form gives one matrix, however many heads share it.
+        """
+        if ("reader", width) not in self._frozen:
+            self._check(width)
+            places = (self.slots, self.columns)
+            matrix = sparse.csc_array((self.values, places), shape=(width, self.size))
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+            self._frozen["reader", width] = matrix
+        return self._frozen["reader", width]
 
     def writer(self, width: int) -> sparse.csr_array:
         """The matrix ``(size, width)`` that adds the columns to a residual row."""
-        return self.reader(width).T.tocsr()
+        if ("writer", width) not in self._frozen:
+            self._frozen["writer", width] = self.reader(width).T
+        return self._frozen["writer", width]
 
     def _check(self, width: int) -> None:
         if len(self.slots) and int(self.slots.max()) >= width:

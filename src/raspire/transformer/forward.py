@@ -1,7 +1,8 @@
 """The one forward pass: any weights, any input, both kinds of attention.
 
-The stream is held as (width, batch · length), so that a sparse projection is one product with
-contiguous rows. Nothing is rounded or repaired between layers, and no weight depends on an input.
+The stream is held as (width, batch · positions), so that a sparse projection is one product with
+contiguous rows, and only at positions that a later layer, or the reader, looks at. Nothing is
+rounded or repaired between layers, and no weight depends on an input.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy import sparse
 
 from raspire.errors import RaspValueError
 from raspire.transformer.attention import dense, gather, is_parabola, scores, weights
@@ -22,7 +24,7 @@ Array = NDArray[Any]
 Engine = Literal["auto", "dense", "gather"]
 
 _GATHER_FROM = 128  # positions from which a look-up is cheaper as a gather
-_BLOCK = 1 << 24  # scores held at once
+_BLOCK = 1 << 24  # numbers held at once, in the stream and in a block of scores
 
 
 def forward(
@@ -31,14 +33,16 @@ def forward(
     *,
     dtype: DTypeLike = np.float64,
     engine: Engine = "auto",
+    positions: ArrayLike | None = None,
     ablate: Collection[tuple[int, int]] = (),
     record: dict[str, Array] | None = None,
 ) -> Array:
     """Logits (batch, length, labels) of token ids (batch, length) or values (batch, length[, c]).
 
-    ``engine`` says how look-up heads run; ``ablate`` names heads (layer, head) left out;
-    ``record`` is filled with the stream after every sublayer and the pattern of every head, under
-    the hook names of TransformerLens (``blocks.0.attn.hook_pattern``, ...).
+    ``engine`` says how look-up heads run; with ``positions`` only the logits at these are
+    computed; ``ablate`` names heads (layer, head) left out; ``record`` is filled with the stream
+    after every sublayer and the pattern of every head, under the hook names of TransformerLens
+    (``blocks.0.attn.hook_pattern.0``, ...).
     """
     array = np.asarray(inputs)
     if array.ndim < 2:
@@ -47,21 +51,16 @@ def forward(
             expected="an array (batch, length) or (batch, length, values)",
             found=f"an array of {array.ndim} dimensions",
         )
-    count, length = array.shape[:2]
-    parts = _split(count, length, model, record is not None)
-    if len(parts) == 1:
-        return _Pass(model, array, np.dtype(dtype), engine, frozenset(ablate), record).run()
-    logits = [
-        _Pass(model, array[part], np.dtype(dtype), engine, frozenset(ablate), None).run()
-        for part in parts
-    ]
-    return np.concatenate(logits)
-
-
-def _split(count: int, length: int, model: Transformer, whole: bool) -> list[slice]:
-    size = max(1, length * max(length, model.width))
-    step = max(1, count) if whole else max(1, _BLOCK // size)
-    return [slice(i, i + step) for i in range(0, max(count, 1), step)]
+    _check_inputs(model.embedding, array)
+    wanted = np.arange(array.shape[1]) if positions is None else np.asarray(positions, np.int64)
+    setting = (np.dtype(dtype), engine, wanted, frozenset(ablate))
+    if record is not None:
+        return _Pass(model, array, *setting, record).run()
+    size = max(1, array.shape[1] * max(array.shape[1], model.width))
+    step = max(1, _BLOCK // size)
+    starts = range(0, max(len(array), 1), step)
+    parts = [_Pass(model, array[i : i + step], *setting, None).run() for i in starts]
+    return np.concatenate(parts)
 
 
 def position_types(embedding: Embedding, inputs: Array) -> tuple[tuple[str, ...], Array]:
@@ -85,7 +84,7 @@ def position_types(embedding: Embedding, inputs: Array) -> tuple[tuple[str, ...]
 
 
 class _Pass:
-    """The state of one forward pass: the stream, the position types, what is recorded."""
+    """The state of one forward pass: the stream, where it is held, what is recorded."""
 
     def __init__(
         self,
@@ -93,76 +92,118 @@ class _Pass:
         inputs: Array,
         dtype: np.dtype[Any],
         engine: Engine,
+        wanted: Array,
         ablate: frozenset[tuple[int, int]],
         record: dict[str, Array] | None,
     ) -> None:
         self.model, self.dtype, self.engine = model, dtype, engine
-        self.ablate, self.record = ablate, record
+        self.wanted, self.ablate, self.record = wanted, ablate, record
         self.count, self.length = inputs.shape[:2]
-        _check_inputs(model.embedding, inputs)
         self.names, self.types = position_types(model.embedding, inputs)
+        self.needs = self._needs()
+        self.places = self.needs[0]
         self.stream = self._embed(inputs)
+        self.projected: dict[int, Array] = {}
 
     def run(self) -> Array:
-        self._note("hook_embed", self.stream)
+        self._note("hook_embed")
         for i, layer in enumerate(self.model.layers):
-            self._layer(i, layer)
-        matrix = self.model.unembedding.matrix
-        return self._rows(self._project(matrix))
+            self._attend(i, layer)
+            self._note(f"blocks.{i}.hook_resid_mid")
+            self._feed(layer)
+            self._note(f"blocks.{i}.hook_resid_post")
+        logits = self._rows(self._project(self.model.unembedding.matrix))
+        order = np.searchsorted(self.places, self.wanted)
+        return logits[:, order] if len(order) != len(self.places) else logits
 
-    def _embed(self, inputs: Array) -> Array:
-        embedding = self.model.embedding
-        stream = np.zeros((self.model.width, self.count, self.length), dtype=self.dtype)
+    def _needs(self) -> list[Array]:
+        """The positions at which the stream is needed before each layer, and after the last."""
+        everywhere = np.arange(self.length)
+        if self.record is not None:
+            return [everywhere] * (len(self.model.layers) + 1)
+        need = np.zeros(self.length, dtype=bool)
+        need[self.wanted] = True
+        needs = [np.flatnonzero(need)]
+        for layer in reversed(self.model.layers):
+            for keys in {head.mask.keys for head in layer.heads}:
+                need |= self._allowed(keys).any(axis=0)
+            needs.append(np.flatnonzero(need))
+        return needs[::-1]
+
+    def _embed(self, inputs: Array) -> Any:
+        """The stream at the start, sparse: most slots are written by later layers."""
+        embedding, places = self.model.embedding, self.places
+        shape = (self.model.width, self.count * len(places))
+        stream = sparse.csr_array(shape, dtype=self.dtype)
+        inputs = inputs[:, places]
         if embedding.tokens is not None:
-            table = embedding.tokens[inputs.ravel()].T.toarray()
-            stream += table.reshape(stream.shape)
+            stream += embedding.tokens[inputs.ravel()].T
         if embedding.positions is not None:
-            places = np.minimum(np.arange(self.length), embedding.positions.shape[0] - 1)
-            stream += embedding.positions[places].T.toarray()[:, None, :]
+            rows = np.minimum(places, embedding.positions.shape[0] - 1)
+            table = embedding.positions[np.tile(rows, self.count)]
+            stream += table.T
         if embedding.values is not None:
-            values = np.where(np.isnan(inputs), 0, inputs).reshape(self.count * self.length, -1)
-            stream += (embedding.values.T.tocsr() @ values.T).reshape(stream.shape)
-        columns: Array = stream.reshape(self.model.width, self.count * self.length)
-        return columns
+            values = np.where(np.isnan(inputs), 0, inputs)
+            rows = sparse.csr_array(values.reshape(len(places) * self.count, -1).T)
+            stream += embedding.values.T.tocsr() @ rows
+        stream = stream.astype(self.dtype).tocsr()
+        return stream if self._large(shape) else stream.toarray()
 
-    def _layer(self, i: int, layer: Layer) -> None:
-        before = self.stream
+    @staticmethod
+    def _large(shape: tuple[int, int]) -> bool:
+        return shape[0] * shape[1] > 4 * _BLOCK
+
+    def _attend(self, i: int, layer: Layer) -> None:
+        before, here = self.stream, self.places
+        after = self.needs[i + 1]
+        queries = np.searchsorted(here, after)
+        everywhere = len(after) == len(here)
+        self.projected = {}
+        if everywhere:
+            new = before.copy()
+        else:
+            columns = (np.arange(self.count)[:, None] * len(here) + queries).ravel()
+            new = before[:, columns]
+        if sparse.issparse(new):
+            new = new.toarray()
         for j, head in enumerate(layer.heads):
             if (i, j) not in self.ablate:
-                if self.stream is before:
-                    self.stream = before.copy()
-                self._add(head.output, self._head(f"blocks.{i}.attn", j, head, before))
-        self._note(f"blocks.{i}.hook_resid_mid", self.stream)
-        before = self.stream
+                rows = self._head(f"blocks.{i}.attn.hook_pattern.{j}", head, queries)
+                _add(new, head.output, _columns(rows), self.dtype)
+        self.stream, self.places, self.projected = new, after, {}
+
+    def _feed(self, layer: Layer) -> None:
         if layer.units:
+            before = self.stream
             self.stream = before.copy()
-        for units in layer.units:
-            hidden = self._hidden(units, before)
-            self.stream += units.output.T.tocsr().astype(self.dtype) @ hidden
-        self._note(f"blocks.{i}.hook_resid_post", self.stream)
+            for units in layer.units:
+                _add(self.stream, units.output, self._hidden(units, before), self.dtype)
 
     def _hidden(self, units: Units, stream: Array) -> Array:
         first = self._branch(units.first, units.first_bias, stream)
         if units.second is None:
             return activate(units.family, first, None)
-        second = self._branch(units.second, units.second_bias, stream)
-        return activate(units.family, first, second)
+        return activate(units.family, first, self._branch(units.second, units.second_bias, stream))
 
     def _branch(self, matrix: Any, bias: Any, stream: Array) -> Array:
-        branch: Array = self._project(matrix, stream) + bias.astype(self.dtype)[:, None]
+        branch: Array = matrix.T.astype(self.dtype) @ stream
+        branch += bias.astype(self.dtype)[:, None]
         return branch
 
-    def _head(self, hook: str, j: int, head: Head, stream: Array) -> Array:
-        query, key, value = (
-            self._rows(self._project(m, stream)) for m in (head.query, head.key, head.value)
-        )
-        allowed = self._allowed(head)
-        value = np.where(allowed[:, :, None], value, 0)
+    def _head(self, hook: str, head: Head, queries: Array) -> Array:
+        query = self._rows(self._project(head.query))
+        key, value = self._rows(self._project(head.key)), self._rows(self._project(head.value))
+        query = query if len(queries) == query.shape[1] else query[:, queries]
+        seen = self._allowed(head.mask.keys)[:, self.places]
+        value = value if seen.all() else np.where(seen[:, :, None], value, 0)
         if self.record is not None:
-            self._pattern(f"{hook}.hook_pattern.{j}", head, query, key, allowed)
+            mask = self._mask(head, seen, queries)
+            hard = head.kind == "average-hard"
+            weight, total = weights(scores(query, key), mask, hard, head.scale)
+            self.record[hook] = weight / total
         if self._gathers(head) and is_parabola(query, key):
-            return self._gather(query, key, value, allowed)
-        return self._dense(head, query, key, value, allowed)
+            return self._gather(query, key, value, seen)
+        return self._dense(head, query, key, value, seen, queries)
 
     def _gathers(self, head: Head) -> bool:
         saturated = head.kind == "average-hard" or (
@@ -171,66 +212,75 @@ class _Pass:
         wanted = self.engine == "gather" or (self.engine == "auto" and self.length >= _GATHER_FROM)
         return wanted and head.address and saturated and not head.mask.causal
 
-    def _gather(self, query: Array, key: Array, value: Array, allowed: Array) -> Array:
-        out = np.empty((self.count, self.length, value.shape[2]), dtype=self.dtype)
+    def _gather(self, query: Array, key: Array, value: Array, seen: Array) -> Array:
+        out = np.empty((self.count, query.shape[1], value.shape[2]), dtype=self.dtype)
         for b in range(self.count):
-            seen = allowed[b]
-            out[b] = gather(query[b], key[b][seen], value[b][seen])
+            rows = seen[b]
+            if rows.all():
+                out[b] = gather(query[b], key[b], value[b])
+            else:
+                out[b] = gather(query[b], key[b][rows], value[b][rows])
         return out
 
-    def _dense(self, head: Head, query: Array, key: Array, value: Array, allowed: Array) -> Array:
+    def _dense(
+        self, head: Head, query: Array, key: Array, value: Array, seen: Array, queries: Array
+    ) -> Array:
         hard = head.kind == "average-hard"
-        step = max(1, _BLOCK // max(1, self.count * self.length))
-        blocks = []
-        for start in range(0, self.length, step):
+        step = max(1, _BLOCK // max(1, self.count * key.shape[1]))
+        blocks = [np.zeros((self.count, 0, value.shape[2]), dtype=self.dtype)]
+        for start in range(0, len(queries), step):
             rows = slice(start, start + step)
-            mask = self._mask(head, allowed, rows)
+            mask = self._mask(head, seen, queries[rows])
             blocks.append(dense(query[:, rows], key, value, mask, hard, head.scale))
-        if not blocks:
-            return np.zeros((self.count, 0, value.shape[2]), dtype=self.dtype)
         return np.concatenate(blocks, axis=1)
 
-    def _mask(self, head: Head, allowed: Array, rows: slice) -> Array:
-        mask = allowed[:, None, :]
+    def _mask(self, head: Head, seen: Array, queries: Array) -> Array:
+        mask = seen[:, None, :]
         if not head.mask.causal:
             return mask
-        positions = np.arange(self.length)
-        return mask & (positions[None, :] <= positions[rows, None])
+        return mask & (self.places[None, :] <= self.places[queries][:, None])
 
-    def _allowed(self, head: Head) -> Array:
-        names = self.names if head.mask.keys is None else head.mask.keys
+    def _allowed(self, keys: frozenset[str] | None) -> Array:
+        """Which positions (batch, length) a head with this set of key types may see."""
+        names = self.names if keys is None else keys
         ids = [i for i, name in enumerate(self.names) if name in names and name != PAD_TYPE]
         return np.isin(self.types, ids)
 
-    def _pattern(self, name: str, head: Head, query: Array, key: Array, allowed: Array) -> None:
-        assert self.record is not None
-        mask = self._mask(head, allowed, slice(None))
-        hard = head.kind == "average-hard"
-        weight, total = weights(scores(query, key), mask, hard, head.scale)
-        self.record[name] = weight / total
-
-    def _note(self, name: str, stream: Array) -> None:
+    def _note(self, name: str) -> None:
         if self.record is not None:
+            stream = self.stream.toarray() if sparse.issparse(self.stream) else self.stream
             self.record[name] = self._rows(stream).copy()
 
-    def _add(self, matrix: Any, rows: Array) -> None:
-        columns = rows.transpose(2, 0, 1).reshape(rows.shape[2], self.count * self.length)
-        self.stream += matrix.T.tocsr().astype(self.dtype) @ columns
-
-    def _project(self, matrix: Any, stream: Array | None = None) -> Array:
-        source = self.stream if stream is None else stream
-        product: Array = matrix.T.tocsr().astype(self.dtype) @ source
-        return product
+    def _project(self, matrix: Any) -> Array:
+        """``matrix`` on the stream, once a layer for all heads that share it."""
+        if id(matrix) not in self.projected:
+            product = matrix.T.astype(self.dtype) @ self.stream
+            self.projected[id(matrix)] = product.toarray() if sparse.issparse(product) else product
+        return self.projected[id(matrix)]
 
     def _rows(self, columns: Array) -> Array:
-        """Columns (k, batch · length) as rows (batch, length, k)."""
-        cube = columns.reshape(len(columns), self.count, self.length)
+        """Columns (k, batch · positions) as rows (batch, positions, k)."""
+        cube = columns.reshape(len(columns), self.count, len(self.places))
         return np.ascontiguousarray(cube.transpose(1, 2, 0))
 
 
 def saturation(dtype: DTypeLike) -> float:
     """The scaled gap from which every smaller exponential is exactly 0 in this precision."""
     return 746.0 if np.dtype(dtype) == np.float64 else 104.1
+
+
+def _columns(rows: Array) -> Array:
+    """Rows (batch, positions, k) as columns (k, batch · positions)."""
+    count, length, size = rows.shape
+    return rows.transpose(2, 0, 1).reshape(size, count * length)
+
+
+def _add(stream: Array, matrix: Any, columns: Array, dtype: np.dtype[Any]) -> None:
+    """Add ``columns`` to the stream through an output matrix, touching only the slots it writes."""
+    slots, places = np.unique(matrix.indices, return_inverse=True)
+    parts = (matrix.data.astype(dtype), places, matrix.indptr)
+    compact = sparse.csr_array(parts, shape=(matrix.shape[0], len(slots)))
+    stream[slots] += compact.T.tocsr() @ columns
 
 
 def _check_inputs(embedding: Embedding, inputs: Array) -> None:

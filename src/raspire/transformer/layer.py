@@ -1,8 +1,8 @@
 """Heads, feed-forward units and layers: nothing but data.
 
-A layer adds its heads to the residual stream, then its units. Matrices are sparse; a head is
-as wide as it needs to be and no wider. There are no biases in attention (a slot that holds 1
-serves), feed-forward branches have them.
+A layer adds its heads to the residual stream, then its units. Matrices are sparse, compressed
+on the side that is not the stream; a head is as wide as it needs to be and no wider. There are no
+biases in attention (a slot that holds 1 serves), feed-forward branches have them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Head:
     """
 
     name: str
-    query: sparse.csr_array
-    key: sparse.csr_array
-    value: sparse.csr_array
+    query: sparse.csc_array
+    key: sparse.csc_array
+    value: sparse.csc_array
     output: sparse.csr_array
     kind: Kind = "average-hard"
     scale: float = 1.0
@@ -57,7 +57,7 @@ class Head:
     address: bool = False
 
     @property
-    def matrices(self) -> dict[str, sparse.csr_array]:
+    def matrices(self) -> dict[str, sparse.sparray]:
         return {"Q": self.query, "K": self.key, "V": self.value, "O": self.output}
 
 
@@ -72,10 +72,10 @@ class Units:
 
     name: str
     family: str
-    first: sparse.csr_array
+    first: sparse.csc_array
     first_bias: NDArray[np.float64]
     output: sparse.csr_array
-    second: sparse.csr_array | None = None
+    second: sparse.csc_array | None = None
     second_bias: NDArray[np.float64] | None = None
 
     @property
@@ -84,7 +84,7 @@ class Units:
         return int(self.first.shape[1])
 
     @property
-    def matrices(self) -> dict[str, sparse.csr_array]:
+    def matrices(self) -> dict[str, sparse.sparray]:
         second = {} if self.second is None else {"second": self.second}
         return {"first": self.first, **second, "output": self.output}
 

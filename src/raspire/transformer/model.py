@@ -72,7 +72,7 @@ class Unembedding:
     None is a flag, and where it is over one half the output is None.
     """
 
-    matrix: sparse.csr_array
+    matrix: sparse.csc_array
     kind: Literal["categorical", "numeric"]
     labels: tuple[Hashable, ...]
 

@@ -19,7 +19,7 @@ from raspire.transformer.layer import Head, Layer, Units
 from raspire.transformer.model import Transformer
 
 Matrix = NDArray[np.float64]
-Change = Callable[[Any], sparse.csr_array]
+Change = Callable[[Any], Any]
 
 
 def rotated(model: Transformer, seed: int = 0) -> tuple[Transformer, Matrix]:
@@ -37,8 +37,8 @@ def rotated(model: Transformer, seed: int = 0) -> tuple[Transformer, Matrix]:
     q, r = np.linalg.qr(normal)
     rotation: Matrix = q * np.sign(np.diag(r))
 
-    def reads(matrix: Any) -> sparse.csr_array:
-        return sparse.csr_array(rotation.T @ matrix.toarray())
+    def reads(matrix: Any) -> sparse.csc_array:
+        return sparse.csc_array(rotation.T @ matrix.toarray())
 
     def writes(matrix: Any) -> sparse.csr_array:
         return sparse.csr_array(matrix.toarray() @ rotation)
