@@ -18,6 +18,7 @@ COMMANDS = {
     "simulate": ("raspire.cli.simulate", "simulate", "Let U run an attention layer from a file."),
     "cost": ("raspire.cli.simulate", "cost", "What U costs for a shape."),
     "explain": ("raspire.cli.explain", "explain", "The evaluator's plan for a program, or for U."),
+    "repl": ("raspire.cli.repl", "repl_command", "The RASP session, after loading a file."),
     "run": ("raspire.cli.run", "run", "Run a RASP file."),
     "check": ("raspire.cli.check", "check", "Check a RASP file without running it."),
     "draw": ("raspire.cli.draw", "draw", "Which layer and head computes what."),
@@ -52,6 +53,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0].endswith(".rasp"):
+            args = ["repl", *args]
         if args and args[0] not in COMMANDS:
             from difflib import get_close_matches
 

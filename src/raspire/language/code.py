@@ -156,9 +156,7 @@ def _load(tree: Syntax) -> list[Item]:
 def _define(tree: Syntax) -> list[Item]:
     definition: Definition = tree.value
     returned: Sequence[Syntax] = definition.returned
-    closing = (
-        Syntax("list", tree.at, tuple(returned)) if len(returned) > 1 else returned[0]
-    )
+    closing = Syntax("list", tree.at, tuple(returned)) if len(returned) > 1 else returned[0]
     code = [*translate(*tree.parts, closing), Instruction("give", None, tree.at)]
     template = Template(definition.name, definition.parameters, code)
     return [Instruction("define", template, tree.at)]

@@ -8,10 +8,11 @@ from raspire.errors import RaspSyntaxError
 from raspire.language.lexicon import MOST_DIGITS
 from raspire.language.source import Source
 
-EXPRESSION = frozenset(
-    "NAME INTEGER FLOAT STRING LPAR LSQB LBRACE NOT SELECT AGGREGATE FORM FORM1".split()
-)
-OPERATOR = frozenset("COMPARE SIGN MODULO TIMES POWER LOGIC IN IF".split())
+EXPRESSION = {
+    *("NAME", "INTEGER", "FLOAT", "STRING", "LPAR", "LSQB", "LBRACE"),
+    *("NOT", "SELECT", "AGGREGATE", "FORM", "FORM1"),
+}
+OPERATOR = {"COMPARE", "SIGN", "MODULO", "TIMES", "POWER", "LOGIC", "IN", "IF"}
 SHOWN = {
     "SEMICOLON": "';'",
     "RPAR": "')'",

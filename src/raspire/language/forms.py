@@ -119,7 +119,7 @@ def rounded(value: Any) -> Any:
     """``round``: to an int, halves to even."""
     if isinstance(value, SOp):
         return Apply(primitive("round"), value)
-    if isinstance(value, Selector) or isinstance(value, str):
+    if isinstance(value, Selector | str):
         raise RaspTypeError("round needs a number", expected="a number", found=describe(value))
     return python("round", round, value)
 

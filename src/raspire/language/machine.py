@@ -204,7 +204,8 @@ class Machine:
         self._push(frame, forms.FORMS[name](*_pop(frame.stack, count)))
 
     def _do_select(self, frame: Frame, comparison: str) -> None:
-        self._push(frame, forms.select(*_pop(frame.stack, 2), comparison))
+        keys, queries = _pop(frame.stack, 2)
+        self._push(frame, forms.select(keys, queries, comparison))
 
     def _do_aggregate(self, frame: Frame, count: int) -> None:
         self._push(frame, forms.aggregate(*_pop(frame.stack, count)))
@@ -390,5 +391,3 @@ def _check_arity(name: str, expected: tuple[int, ...], found: int) -> None:
         raise RaspArityError(
             f"{name} is given the wrong number of arguments", expected=wanted, found=str(found)
         )
-
-

@@ -16,8 +16,10 @@ from raspire.program.primitives import PRIMITIVES, Primitive, primitive
 _WRITTEN_OTHERWISE = ("where", "round", "indicator")
 
 RESERVED = frozenset(
-    "tokens_str tokens_int tokens_float tokens_bool tokens_asis indices True False out range zip "
-    "len get".split()
+    (
+        *("tokens_str", "tokens_int", "tokens_float", "tokens_bool", "tokens_asis"),
+        *("indices", "True", "False", "out", "range", "zip", "len", "get"),
+    )
 )
 
 
@@ -114,5 +116,3 @@ def suggestion(name: str, known: set[str]) -> str:
     """``did you mean ...?`` for the known names nearest to a misspelt one, or nothing."""
     near = get_close_matches(name, sorted(known), n=2, cutoff=0.7)
     return f"did you mean {' or '.join(near)}?" if near else ""
-
-

@@ -17,13 +17,13 @@ from raspire.language.source import Source
 from raspire.language.syntax import Definition, Names, Syntax
 
 
-class _Given(Lexer):
+class _Given(Lexer):  # type: ignore[misc]
     """The tokens are given to the parser as they are."""
 
     def __init__(self, conf: object) -> None:
         pass
 
-    def lex(self, data: list[Token]) -> Iterator[Token]:  # type: ignore[override]
+    def lex(self, data: list[Token]) -> Iterator[Token]:
         return iter(data)
 
 
@@ -50,7 +50,7 @@ def _names(tokens: list[Token]) -> Names:
     return tuple((str(token), token.start_pos) for token in tokens)
 
 
-class _Builder(Transformer[Token, Any]):
+class _Builder(Transformer):  # type: ignore[misc]
     """One method for each rule of rasp.lark, called as the rule is reduced."""
 
     def open_chain(self, items: list[Any]) -> _Chain:
@@ -169,7 +169,7 @@ def _parser() -> Lark:
     )
 
 
-class Failure(Exception):
+class Failure(Exception):  # noqa: N818 - it is caught at once
     """A statement that is not RASP: the error, which token stopped the parser, and why."""
 
     def __init__(self, error: RaspSyntaxError, stopped: int, missing_end: bool) -> None:
@@ -185,7 +185,7 @@ def parse_tokens(tokens: list[Token], source: Source, start: str = "statement") 
     Raises :class:`Failure`.
     """
     try:
-        tree: Any = _parser().parse(tokens, start)  # type: ignore[arg-type]
+        tree: Syntax = _parser().parse(tokens, start)
     except UnexpectedToken as problem:
         raise _failure(problem, tokens, source) from None
     except UnexpectedInput as problem:  # pragma: no cover - the tokens are ours

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from raspire.errors import Place
 
+
 class Source:
     """A text with a name; ``first`` is the number of its first line (a session counts on).
 

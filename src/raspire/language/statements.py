@@ -7,6 +7,7 @@ something that could be an operand stands before it; otherwise it begins a dicti
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -20,7 +21,7 @@ from raspire.language.parsing import Failure, parse_tokens
 from raspire.language.source import Source
 from raspire.language.syntax import Syntax
 
-OPERAND_ENDS = frozenset("NAME INTEGER FLOAT STRING RPAR RSQB RBRACE".split())
+OPERAND_ENDS = {"NAME", "INTEGER", "FLOAT", "STRING", "RPAR", "RSQB", "RBRACE"}
 KINDS = (("s", "-", "op"), ("selector",))
 COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("set", *kind, "example") for kind in ((), *KINDS)),
@@ -162,12 +163,12 @@ def _resume(piece: Piece, failure: Failure, source: Source) -> int | None:
         and 0 < stopped < len(tokens)
         and new_line(tokens[stopped - 1], tokens[stopped], source)
     ):
-        return tokens[stopped].start_pos
+        return int(tokens[stopped].start_pos)
     for here in range(max(stopped, 1), len(tokens) - 1):
         token, following = tokens[here], tokens[here + 1]
         opens = token.type == "DEF" or (token.type == "NAME" and following.type == "EQUAL")
         if opens and _starts_line(token, source):
-            return token.start_pos
+            return int(token.start_pos)
     return None
 
 
@@ -178,9 +179,8 @@ def _starts_line(token: Token, source: Source) -> bool:
 
 def unfinished(source: Source) -> bool:
     """Whether the text, so far without fault, waits for more: what a prompt asks."""
-    last: Piece | None = None
-    for last in Cutter(source).pieces():
-        pass
+    pieces = deque(Cutter(source).pieces(), maxlen=1)
+    last = pieces[0] if pieces else None
     if last is None or last.finished:
         return False
     try:

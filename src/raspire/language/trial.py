@@ -112,8 +112,9 @@ def sequence_input(value: object) -> list[Any]:
         raise RaspTypeError(
             "a sequence or selector is applied to an input that is not empty",
             expected="a string, a list or a dictionary",
-            found=describe(value) if value or not isinstance(value, str | list | dict) else
-            f"{describe(value)} without elements",
+            found=describe(value)
+            if value or not isinstance(value, str | list | dict)
+            else f"{describe(value)} without elements",
         )
     tokens = list(value)
     for token in tokens:

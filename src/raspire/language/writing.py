@@ -153,8 +153,8 @@ def _table(data: Any) -> str:
 def literal(value: Any) -> Text:
     """An atom as the language writes it, with how tightly it binds.
 
-    >>> literal(-1e-7), literal('say "a"')
-    (('-0.0000001', 8), ("'say \\"a\\"'", 9))
+    >>> literal(-1e-7)[0]
+    '-0.0000001'
     """
     if isinstance(value, bool):
         return str(value), PRIMARY

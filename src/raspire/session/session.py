@@ -29,7 +29,7 @@ HELP = """\
   help                           quit"""
 
 
-class Quit(Exception):
+class Quit(Exception):  # noqa: N818 - it is no error
     """The user leaves."""
 
 
@@ -46,7 +46,7 @@ class Session:
 
     >>> print(*(m.text for m in Session("hello").feed("length;")), sep="\\n")
          s-op: length
-     	 Example: length("hello") = [5]*5 (ints)
+              Example: length("hello") = [5]*5 (ints)
     """
 
     def __init__(self, example: Any = "hello") -> None:

@@ -200,6 +200,7 @@ def _drawn(node: Node) -> bool:
 
 def values_text(values: list[Any]) -> str:
     """Values as a session shows them."""
+
     def one(value: Any) -> str:
         if isinstance(value, bool):
             return "T" if value else "F"
@@ -245,5 +246,3 @@ def _pattern(rows: Rows | None, tokens: list[Any]) -> Iterator[str]:
     for name, row in zip(names, rows, strict=True):
         cells = (("1" if c else " ").ljust(len(n)) for c, n in zip(row, names, strict=True))
         yield f"{' ' * 7}{name.rjust(edge + 1)} | {' '.join(cells)}".rstrip()
-
-

@@ -29,7 +29,9 @@ class _Canvas:
 
     def rect(self, x: float, y: float, w: float, h: float, kind: str) -> None:
         """A rectangle."""
-        self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" class="{kind}"/>')
+        self.parts.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" class="{kind}"/>'
+        )
         self.grow(x + w, y + h)
 
     def text(self, x: float, y: float, text: str, kind: str = "") -> None:
@@ -77,13 +79,11 @@ def _panels(
     return bottom + GAP
 
 
-def _head(
-    canvas: _Canvas, x: float, y: float, head: Head, names: list[str]
-) -> tuple[float, float]:
+def _head(canvas: _Canvas, x: float, y: float, head: Head, names: list[str]) -> tuple[float, float]:
     """One head: its selector's name, the pattern (rows are queries), what it makes."""
     canvas.text(x, y + TITLE - 6, head.selector, "t")
     edge = 7 * max(map(len, names), default=1) + 8
-    width = max(7 * len(head.selector), edge + CELL * len(names))
+    width: float = max(7 * len(head.selector), edge + CELL * len(names))
     if head.pattern is None:
         return x + width, y + TITLE
     top = y + TITLE + 16
@@ -126,4 +126,3 @@ def _short(value: Any) -> str:
     text = str(round(value, 3)) if isinstance(value, float) else str(value)
     text = "".join(c if c.isprintable() else "·" for c in text)
     return text if len(text) <= 12 else text[:11] + "…"
-

@@ -1,0 +1,98 @@
+"""``raspire run``: a RASP file on an input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from raspire.errors import RaspError, RaspValueError
+
+if TYPE_CHECKING:
+    from raspire.language.interpreter import Interpreter
+
+
+def given_input(text: str | None, tokens: str | None, file: str | None) -> Any:
+    """The input of a run: text, a JSON list of tokens, or a file of either; ``hello`` if none."""
+    if file is not None:
+        content = Path(file).read_text(encoding="utf-8")
+        if not file.endswith(".json"):
+            return content.rstrip("\n")
+        tokens = content
+    if tokens is None:
+        return "hello" if text is None else text
+    try:
+        values = json.loads(tokens)
+    except ValueError as problem:
+        raise RaspValueError(
+            "the tokens are not JSON", expected='a list, as in [1, 2.5, "a"]', found=str(problem)
+        ) from None
+    if not isinstance(values, list | str):
+        raise RaspValueError("the tokens are a JSON list", found=tokens[:40])
+    return values
+
+
+def input_options(command: Any) -> Any:
+    """The options that give an input."""
+    for option in (
+        click.option("--input-file", type=click.Path(exists=True, dir_okay=False),
+                     help="A file with the input: text, or a JSON list if it ends in .json."),
+        click.option("--tokens", help="The input as a JSON list of tokens."),
+        click.option("--input", "text", help="The input: every character is a token."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def last_value(interpreter: Interpreter, path: str) -> tuple[str, Any]:
+    """Run a file up to its first failure; the name and value of its last result.
+
+    Raises RaspError.
+    """
+    from raspire.language.interpreter import read_source
+
+    name, value = "out", None
+    for outcome in interpreter.run(read_source(path)):
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.kind == "value":
+            name, value = outcome.name, outcome.value
+        elif outcome.kind == "assigned":
+            name, value = next(reversed(outcome.names)), outcome.value
+    return name, value
+
+
+@click.command()
+@click.argument("file")
+@input_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line for the last value.")
+def run(
+    file: str, text: str | None, tokens: str | None, input_file: str | None, as_json: bool
+) -> None:
+    """Run a RASP file on an input and print its last value."""
+    from raspire.language.interpreter import Interpreter
+    from raspire.language.report import fact, fault
+    from raspire.session import printing
+
+    try:
+        interpreter = Interpreter(given_input(text, tokens, input_file))
+        interpreter.drawer = _draw
+        name, value = last_value(interpreter, file)
+        if as_json:
+            click.echo(json.dumps(fact(value, interpreter), ensure_ascii=False))
+            return
+        for line in printing.lines(name, value, interpreter):
+            click.echo(line)
+    except RaspError as error:
+        if not as_json:
+            raise
+        click.echo(json.dumps(fault(error), ensure_ascii=False))
+        raise click.exceptions.Exit(2) from None
+
+
+def _draw(node: Any, tokens: list[Any]) -> None:
+    from raspire.show.flow import draw
+
+    click.echo(draw(node, tokens).text(), err=True)
