@@ -100,7 +100,8 @@ class Approximation:
     """A program within ``bound`` of a function on a box, in real arithmetic.
 
     ``rounding`` is what binary64 may add. The point is written at the first positions, one
-    coordinate a token; N positions in all, the rest 0. The result is read at the first ``outputs`` positions.
+    coordinate a token; N positions in all, the rest 0. The result is read at the first ``outputs``
+    positions.
     """
 
     program: SOp

@@ -1,0 +1,69 @@
+"""Equality on every input over a finite alphabet, up to a length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from raspire.errors import BudgetError
+from raspire.program.nodes import Node
+from raspire.verify.certificate import Certificate
+
+BUDGET = 1_000_000
+
+
+def words(alphabet: Sequence[Any], longest: int, shortest: int = 0) -> Iterator[list[Any]]:
+    """Every word over the alphabet, shortest first.
+
+    >>> [*words("ab", 1)]
+    [[], ['a'], ['b']]
+    """
+    for length in range(shortest, longest + 1):
+        for word in product(alphabet, repeat=length):
+            yield list(word)
+
+
+def exhaustive(
+    claim: str,
+    left: Node | Callable[[list[Any]], Any],
+    right: Node | Callable[[list[Any]], Any],
+    alphabet: Sequence[Any],
+    longest: int,
+    *,
+    shortest: int = 0,
+    budget: int = BUDGET,
+) -> Certificate:
+    """Whether two programs, networks or functions agree on every word up to a length.
+
+    Each side takes a list of tokens and returns a list, one entry a position; an error on one
+    side must be an error on the other. Raises BudgetError for more than ``budget`` words.
+
+    >>> from raspire import indices, length, tokens
+    >>> exhaustive("bound", indices < length, tokens == tokens, "ab", 3).details["inputs"]
+    15
+    """
+    count = sum(len(alphabet) ** length for length in range(shortest, longest + 1))
+    if count > budget:
+        raise BudgetError(
+            "there are more inputs than the budget",
+            expected=f"at most {budget}",
+            found=f"{count} words of length {shortest} to {longest} over {len(alphabet)} tokens",
+            hint="lower the length or raise the budget",
+        )
+    scope = {"alphabet": [repr(a) for a in alphabet], "lengths": [shortest, longest]}
+    for word in words(alphabet, longest, shortest):
+        one, two = _outcome(left, word), _outcome(right, word)
+        if one != two:
+            found = {"input": repr(word), "left": repr(one), "right": repr(two)}
+            return Certificate(claim, "exhaustive", False, 0.0, {**scope, **found})
+    return Certificate(claim, "exhaustive", True, 0.0, {**scope, "inputs": count})
+
+
+def _outcome(side: Callable[[list[Any]], Any], word: list[Any]) -> Any:
+    from raspire.errors import RaspError
+
+    try:
+        return list(side(word))
+    except RaspError as error:
+        return type(error).__name__
