@@ -21,7 +21,6 @@ from raspire.simulator.construction import (
     Construction,
     Part,
     Softmax,
-    input_blocks,
 )
 from raspire.simulator.estimate import refuse_beyond
 from raspire.simulator.long import long
@@ -169,10 +168,14 @@ class UniversalSimulator:
                 found=f"n = {len(rows)}",
             )
         sequence = np.zeros(self.sequence_length)
-        blocks = input_blocks(self.n, self.shape)
-        for name, values in _contents(target, rows, padding).items():
-            block = blocks[name]
-            sequence[block.base : block.end] = values.ravel()
+        pages = {
+            name: sequence[block.base : block.end].reshape(block.shape)
+            for name, block in self.construction.inputs.items()
+        }
+        _write(target, rows, pages)
+        if padding is not None or "seen" in pages:
+            seen = _padding(target, self.n, padding)
+            pages["seen"][:] = seen
         return sequence
 
     def __call__(
@@ -246,10 +249,11 @@ def encode(
 def score_bound(target: AttentionTarget, x: ArrayLike) -> float:
     """A bound on every |score|: per head, the longest query times the longest key, scaled."""
     rows = checked_input(x, target.d)
-    queries = np.einsum("nd,hdk->hnk", rows, target.w_q) + target.b_q[:, None]
-    keys = np.einsum("nd,hdk->hnk", rows, target.w_k) + target.b_k[:, None]
-    longest = np.linalg.norm(queries, axis=2).max(axis=1) * np.linalg.norm(keys, axis=2).max(axis=1)
-    return float(longest.max() * target.ratio / math.sqrt(target.d_k))
+    queries = rows @ target.w_q + target.b_q[:, None]
+    keys = rows @ target.w_k + target.b_k[:, None]
+    longest = (np.einsum("hnk,hnk->hn", a, a).max(axis=1) for a in (queries, keys))
+    product = math.sqrt(max(q * k for q, k in zip(*longest, strict=True)))
+    return product * target.ratio / math.sqrt(target.d_k)
 
 
 def plain_fits(target: AttentionTarget, x: ArrayLike) -> tuple[bool, float]:
@@ -261,35 +265,37 @@ def plain_fits(target: AttentionTarget, x: ArrayLike) -> tuple[bool, float]:
 
 def _mass(target: AttentionTarget, rows: Array) -> float:
     """The logarithm of n times the greatest |value|: what a sum of weights times values adds."""
-    values = np.einsum("nd,hdk->hnk", rows, target.w_v) + target.b_v[:, None]
+    values = rows @ target.w_v + target.b_v[:, None]
     return math.log(len(rows) * max(1.0, float(np.abs(values).max())))
 
 
-def _contents(target: AttentionTarget, rows: Array, padding: ArrayLike | None) -> dict[str, Array]:
-    """What is written into each block of the input."""
-    ratio = target.ratio
-    weights = (target.w_q * ratio, target.w_k, target.w_v)
-    biases = (target.b_q * ratio, target.b_k, target.b_v)
-    columns = [
-        np.vstack([w.transpose(1, 0, 2).reshape(target.d, -1), b.reshape(1, -1)])
-        for w, b in zip(weights, biases, strict=True)
-    ]
-    contents = {
-        "X": np.hstack([rows, np.ones((len(rows), 1))]),
-        "W": np.hstack(columns),
-    }
+def _write(target: AttentionTarget, rows: Array, pages: Mapping[str, Array]) -> None:
+    """Write T and X into the blocks of the input, each seen as a matrix."""
+    pages["X"][:, :-1] = rows
+    pages["X"][:, -1] = 1.0
+    start, ratio = 0, target.ratio
+    layers = ((target.w_q, target.b_q), (target.w_k, target.b_k), (target.w_v, target.b_v))
+    for weight, bias in layers:
+        columns = pages["W"][:, start : start + bias.size]
+        by_head = columns[:-1].reshape(target.d, *bias.shape)  # a view: only an axis is split
+        by_head[:] = weight.transpose(1, 0, 2)
+        columns[-1] = bias.ravel()
+        if start == 0 and ratio != 1.0:
+            columns *= ratio
+        start += bias.size
     if target.w_o is not None and target.b_o is not None:
-        contents["WO"] = np.vstack([target.w_o, target.b_o])
-    if target.mask == "padding":
-        seen = np.ones(len(rows)) if padding is None else padding
-        contents["seen"] = checked_padding(seen, len(rows))
-    elif padding is not None:
+        pages["WO"][:-1] = target.w_o
+        pages["WO"][-1] = target.b_o
+
+
+def _padding(target: AttentionTarget, n: int, padding: ArrayLike | None) -> Array:
+    if target.mask != "padding":
         raise RaspValueError(
             "key padding was given for a target without that mask",
             expected="a target with mask 'padding'",
             found=f"mask {target.mask!r}",
         )
-    return contents
+    return checked_padding(np.ones(n) if padding is None else padding, n)
 
 
 def _one_of(name: str, value: object, choices: Any) -> None:
