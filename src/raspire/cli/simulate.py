@@ -101,7 +101,10 @@ def simulate(
     target = AttentionTarget.from_safetensors(
         path, _layer(layer), heads, names=_names(query, key, value, output_map), mask=mask
     )
-    x = _read_array(input_path, "X") if input_path is not None else _text_input(path, layer, text)
+    if text is None:
+        x, said = _read_array(input_path or "", "X"), ""
+    else:
+        x, said = _text_input(path, layer, text)
     x = checked_input(x, target.d)
     padding = _read_array(padding_path, "the key padding") if padding_path else None
     needed, bound = softmax_for(target, x)
@@ -111,6 +114,7 @@ def simulate(
     u.check(target, x)
     forecast = estimate(u.construction)
     if not quiet:
+        click.echo(said, nl=bool(said))
         _announce(u, target, bound, softmax == "auto" and chosen == "stable", str(forecast))
     with _progress(forecast.seconds, quiet):
         run = run_beside(u, target, x, padding, budget=budget)
@@ -208,7 +212,8 @@ def _read_array(path: str, what: str) -> NDArray[Any]:
     return array
 
 
-def _text_input(path: Path, layer: str, text: str | None) -> NDArray[Any]:
+def _text_input(path: Path, layer: str, text: str) -> tuple[NDArray[Any], str]:
+    """The input that the encoder gives the layer, and the tokens that it made of the text."""
     from raspire.simulator.encoder import Encoder
 
     number = _layer(layer)
@@ -216,7 +221,10 @@ def _text_input(path: Path, layer: str, text: str | None) -> NDArray[Any]:
         raise RaspValueError(
             "with a text the layer is given by its number", expected="a number", found=layer
         )
-    return Encoder.open(path).input(text or "", number)
+    encoder = Encoder.open(path)
+    names = encoder.tokens(text)[1]
+    said = f"Input of layer {number} for {len(names)} tokens: {' '.join(names)}"
+    return encoder.input(text, number), said
 
 
 def _check_writable(path: str | None) -> None:
