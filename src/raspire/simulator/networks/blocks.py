@@ -69,9 +69,7 @@ class Addressing:
         places = np.arange(self.length, dtype=np.float64)
         return {self.one: 1.0, self.here: places, self.square: places * places}
 
-    def copy(
-        self, layer: LayerBuilder, name: str, at: Space, source: Form, target: Form
-    ) -> None:
+    def copy(self, layer: LayerBuilder, name: str, at: Space, source: Form, target: Form) -> None:
         """A head that copies ``source`` at the position whose number is in ``at``."""
         query = beside(2 * read(at), self.minus)
         self._head(layer, name, query, self.key, source, target, self.length)

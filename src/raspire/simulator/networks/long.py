@@ -234,9 +234,7 @@ class _Long:
         one = read(self.at.one)
         query = beside(2 * ROW_RANGE * read(row), -ROW_RANGE * one, one)
         key = beside(read(row), read(square), read(score))
-        layer.head(
-            "row maximum", query=query, key=key, value=read(score), output=write(top)
-        )
+        layer.head("row maximum", query=query, key=key, value=read(score), output=write(top))
         return top
 
     def _mix(self, weight: Space, projected: Space) -> Space:

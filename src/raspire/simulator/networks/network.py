@@ -40,9 +40,7 @@ class Network:
     def saturated(self, precision: str = "float64") -> Network:
         """The same network on stock softmax attention, certified; see `saturation`."""
         model = saturated(self.model, precision)
-        return Network(
-            self.name, self.shape, model, self.encode, self.positions, self.transposed
-        )
+        return Network(self.name, self.shape, model, self.encode, self.positions, self.transposed)
 
     def __call__(
         self,
