@@ -4,8 +4,13 @@ An integer of the program (a position, an address, a count) stays an integer; a 
 input is a :class:`Residue`. No comparison may touch a residue, because the order and the equality
 of reals say nothing about residues. A named function (``exp``, ``gelu``, ...) is a random
 function, memoised: two programs that agree for a random one agree for every one, up to the
-probability that :mod:`raspire.verify.identity` states. A constant that is no simple
-fraction is a random element, the same one at every use.
+probability that :mod:`raspire.verify.identity` states. A constant that is no simple fraction is a
+random element, the same one at every use.
+
+The shift of a stable softmax is declared: for the maximum M of a set, ``exp(a - M)`` is
+``exp(a) / exp(M)`` and ``min(a - M, 0)`` is ``a - M``. The second holds for the members of the
+set. Of others the result must not depend, and a result that does shows: its exp(a) is a variable
+that the other side does not have.
 """
 
 from __future__ import annotations
@@ -42,11 +47,13 @@ NAMED = frozenset(
 class Residue:
     """An element of GF(p); ints and fractions join it, comparisons are refused."""
 
-    __slots__ = ("prime", "value")
+    __slots__ = ("greatest", "parts", "prime", "value")
 
     def __init__(self, value: int, prime: int) -> None:
         self.value = value % prime
         self.prime = prime
+        self.greatest = False  # a maximum of a set
+        self.parts: tuple[Residue, Residue] | None = None  # of a declared difference a - M
 
     def _other(self, other: Any) -> int:
         if isinstance(other, Residue):
@@ -69,7 +76,10 @@ class Residue:
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Residue:
-        return Residue(self.value - self._other(other), self.prime)
+        result = Residue(self.value - self._other(other), self.prime)
+        if isinstance(other, Residue) and other.greatest:
+            result.parts = self, other
+        return result
 
     def __rsub__(self, other: Any) -> Residue:
         return Residue(self._other(other) - self.value, self.prime)
@@ -153,7 +163,10 @@ class PrimeField(Arithmetic):
 
     def greatest(self, values: Sequence[Any]) -> Residue:
         """The maximum, as a random function that does not see the order of its arguments."""
-        return self.function("greatest", *map(self.element, sorted(map(self._residue, values))))
+        elements = map(self.element, sorted(map(self._residue, values)))
+        result = self.function("greatest", *elements)
+        result.greatest = True
+        return result
 
     def lift(self, value: Any) -> Any:
         return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -182,12 +195,25 @@ class PrimeField(Arithmetic):
         if name in RING:
             return RING[name](*values)
         if name in NAMED:
-            return self.function(name, *values)
+            declared = self._declared(name, values)
+            return self.function(name, *values) if declared is None else declared
         raise UnsupportedError(
             f"{name} has no meaning on field elements",
             expected="sums, products, quotients and named functions",
             found=f"{name} of {', '.join(map(repr, values))}",
         )
+
+    def _declared(self, name: str, values: tuple[Any, ...]) -> Residue | None:
+        """What is declared of a difference d = a - M: ``exp(d)`` and ``minimum(d, 0)``."""
+        difference = values[0]
+        if not isinstance(difference, Residue) or difference.parts is None:
+            return None
+        if name == "exp":
+            a, greatest = difference.parts
+            return self.function("exp", a) / self.function("exp", greatest)
+        if name == "minimum" and not isinstance(values[1], Residue) and values[1] == 0:
+            return difference
+        return None
 
     def mean(self, values: Sequence[Any]) -> Any:
         return self.quotient(sum(values[1:], values[0]), len(values))

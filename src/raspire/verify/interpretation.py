@@ -1,10 +1,9 @@
 """A program run in an arithmetic that proves something: GF(p), balls, rationals.
 
 It is the reference's meaning with three differences. Selectors are lists of selected positions,
-so that addresses cost N and not N². A selector never compares a value of the input. And what a
-proof must know of a whole node is done on the node: a maximum read through the head that found it
-is a function of the set of its arguments, and ``exp(a - M)`` for such a maximum M is declared to
-be ``exp(a) / exp(M)`` where the arithmetic asks for it.
+so that addresses cost N and not N². A selector never compares a value of the input. And where an
+arithmetic cannot tell which of some values is greatest, the greatest score may still be read
+through the head that found it: it is a function of the set of scores, whatever their order.
 """
 
 from __future__ import annotations
@@ -77,11 +76,6 @@ class Interpretation:
         return [constant(node.value)] * self.length
 
     def _apply(self, node: Apply) -> list[Any]:
-        difference = declared_difference(node)
-        if difference is not None and self.arithmetic.name == "field":
-            exp, value, greatest = guarded(self.arithmetic.form(node.primitive), "exp"), *difference
-            pairs = zip(self.known[value], self.known[greatest], strict=True)
-            return [exp(a) / exp(m) for a, m in pairs]
         form = guarded(self.arithmetic.form(node.primitive), node.primitive.name)
         columns = (self.known[child] for child in node.args)
         return [form(*values) for values in zip(*columns, strict=True)]
@@ -187,16 +181,6 @@ def is_greatest(node: Node) -> bool:
         and isinstance(node.selector, Hardmax)
         and node.selector.score is node.value
     )
-
-
-def declared_difference(node: Node) -> tuple[SOp, SOp] | None:
-    """For ``exp(a - M)`` with M a maximum read as above: a and M."""
-    if not isinstance(node, Apply) or node.primitive.name != "exp":
-        return None
-    inner = node.args[0]
-    if isinstance(inner, Apply) and inner.primitive.name == "sub" and is_greatest(inner.args[1]):
-        return inner.args[0], inner.args[1]
-    return None
 
 
 RULES: dict[type[Node], Callable[..., Any]] = {

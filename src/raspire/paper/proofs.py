@@ -1,0 +1,198 @@
+"""That U computes T(X): for all T and X of a shape over a finite field, and enclosed at given ones.
+
+The target is written here once more, from its definition and nothing else, in an arithmetic that
+is a parameter: the same lines run on field elements and on balls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raspire.arithmetic import Arithmetic
+from raspire.arithmetic.ball import Balls
+from raspire.arithmetic.field import MERSENNE_61, PrimeField
+from raspire.program.primitives import primitive
+from raspire.simulator.construction import Construction
+from raspire.simulator.target import AttentionTarget
+from raspire.simulator.universal import UniversalSimulator
+from raspire.verify.certificate import Certificate
+from raspire.verify.degrees import VARIABLE, Degree
+from raspire.verify.enclosure import enclosed, enclosure
+from raspire.verify.identity import FunctionSide, ProgramSide, identity
+
+Matrix = list[list[Any]]
+
+
+class Definition:
+    """T(X) from ⟨T, X⟩ by the textbook's formula, with the results in U's order."""
+
+    def __init__(self, construction: Construction) -> None:
+        self.shape, self.n = construction.shape, construction.n
+        self.inputs = construction.inputs
+        self.by_head = len(construction.parts["result"].shape) == 3  # (heads, n, d_v)
+
+    def __call__(self, tokens: Sequence[Any], arithmetic: Arithmetic) -> list[Any]:
+        """The results as U orders them."""
+        heads = [self.head(t, tokens, arithmetic) for t in range(self.shape.heads)]
+        if self.by_head:
+            return [value for head in heads for row in head for value in row]
+        merged = [[value for head in heads for value in head[i]] for i in range(self.n)]
+        if self.shape.output:
+            merged = product([[*row, 1] for row in merged], self.matrix("WO", tokens))
+        return [value for row in merged for value in row]
+
+    def matrix(self, name: str, tokens: Sequence[Any]) -> Matrix:
+        """One input of ⟨T, X⟩."""
+        block = self.inputs[name]
+        rows, columns = block.shape
+        cells = tokens[block.base : block.end]
+        return [list(cells[columns * i : columns * (i + 1)]) for i in range(rows)]
+
+    def head(self, t: int, tokens: Sequence[Any], arithmetic: Arithmetic) -> Matrix:
+        """softmax(Q Kᵀ / sqrt(d_k)) V of head t."""
+        shape = self.shape
+        exp, sqrt = (arithmetic.form(primitive(name)) for name in ("exp", "sqrt"))
+        x, w = self.matrix("X", tokens), self.matrix("W", tokens)
+        keys_from, values_from = shape.heads * shape.d_k, 2 * shape.heads * shape.d_k
+        q = product(x, columns(w, t * shape.d_k, shape.d_k))
+        k = product(x, columns(w, keys_from + t * shape.d_k, shape.d_k))
+        v = product(x, columns(w, values_from + t * shape.d_v, shape.d_v))
+        root = sqrt(shape.d_k)
+        result = []
+        for i in range(self.n):
+            seen = [j for j in range(self.n) if self.seen(i, j, tokens)]
+            weights = {j: exp(dot(q[i], k[j]) / root) for j in seen}
+            whole = sum([weights[j] for j in seen[1:]], weights[seen[0]])
+            mixed = [dot(list(weights.values()), [v[j][c] for j in seen]) for c in range(shape.d_v)]
+            result.append([value / whole for value in mixed])
+        return result
+
+    def seen(self, i: int, j: int, tokens: Sequence[Any]) -> bool:
+        """Whether row i may see key j."""
+        if self.shape.mask == "padding":
+            return bool(tokens[self.inputs["seen"].base + j] == 1)
+        return self.shape.mask == "none" or j <= i
+
+    def degree(self) -> tuple[Degree, Degree]:
+        """The degree of a result and of an argument of exp, as the formula shows."""
+        entry = VARIABLE * VARIABLE  # of Q, K, V
+        score = (entry * entry).over(VARIABLE)  # sqrt(d_k) is a variable of its own
+        result = (VARIABLE * entry).summed(self.n).over(VARIABLE.summed(self.n))
+        if self.shape.output:
+            result = (result * VARIABLE).summed(self.shape.merged + 1)
+        return result, score
+
+
+def dot(left: list[Any], right: list[Any]) -> Any:
+    """The sum of products of two lists of equal length, at least 1."""
+    terms = [a * b for a, b in zip(left, right, strict=True)]
+    return sum(terms[1:], terms[0])
+
+
+def product(left: Matrix, right: Matrix) -> Matrix:
+    """The product of two matrices as nested lists."""
+    turned = [list(column) for column in zip(*right, strict=True)]
+    return [[dot(row, column) for column in turned] for row in left]
+
+
+def columns(matrix: Matrix, first: int, count: int) -> Matrix:
+    """Some neighbouring columns of a matrix."""
+    return [row[first : first + count] for row in matrix]
+
+
+def prove_identity(
+    simulator: UniversalSimulator,
+    *,
+    error: float = 1e-9,
+    prime: int | None = MERSENNE_61,
+    seed: int = 0,
+    seen: Sequence[int] | None = None,
+) -> Certificate:
+    """U(⟨T, X⟩) = T(X) for all T and X of the shape, over GF(p).
+
+    ``seen`` gives the key padding (1 for a key that is seen) of a simulator with that mask.
+
+    >>> u = UniversalSimulator(n=2, d=1, heads=1, d_k=1, d_v=1, output=False)
+    >>> prove_identity(u).holds
+    True
+    """
+    construction = simulator.construction
+    definition = Definition(construction)
+    right = FunctionSide(lambda tokens, field: definition(tokens, field), *definition.degree())
+    left = ProgramSide(construction.program, positions(construction))
+    claim = f"{described(simulator)} returns T(X) for every T and X"
+    return identity(
+        claim, left, right, drawn(construction, seen), error=error, prime=prime, seed=seed
+    )
+
+
+def described(simulator: UniversalSimulator) -> str:
+    """A simulator's construction, softmax and shape in one line."""
+    construction = simulator.construction
+    return (
+        f"U ({construction.name}, softmax {construction.softmax}, n={simulator.n}, "
+        f"{simulator.shape})"
+    )
+
+
+def drawn(
+    construction: Construction, seen: Sequence[int] | None = None
+) -> Callable[[PrimeField], list[Any]]:
+    """⟨T, X⟩ of random elements, with X's column of ones and the padding's flags."""
+
+    def sequence(field: PrimeField) -> list[Any]:
+        tokens: list[Any] = [0] * construction.length
+        for name, block in construction.inputs.items():
+            for place, position in enumerate(block.positions()):
+                if name == "seen":
+                    tokens[position] = 1 if seen is None else int(seen[place])
+                elif name == "X" and place % block.shape[1] == block.shape[1] - 1:
+                    tokens[position] = 1
+                else:
+                    tokens[position] = field.draw()
+        return tokens
+
+    return sequence
+
+
+def positions(construction: Construction) -> list[int]:
+    """Where the result is read."""
+    return [int(p) for p in construction.parts["result"].place.positions()]
+
+
+def prove_enclosure(
+    simulator: UniversalSimulator,
+    target: AttentionTarget,
+    x: Any,
+    *,
+    within: float = 1e-12,
+    precision: int = 128,
+    padding: Any = None,
+) -> Certificate:
+    """At this T and X: rigorous intervals for U and for T overlap, and U's floats lie near both."""
+    construction = simulator.construction
+    encoded = simulator.encode(target, x, padding)
+    floats = [float(value) for value in simulator.run(encoded)]
+    tokens = [_whole(value) for value in encoded.tolist()]
+    definition = Definition(construction)
+
+    def right(tokens: Sequence[Any], balls: Balls) -> list[Any]:
+        return [balls.ball(v) for v in definition([balls.lift(t) for t in tokens], balls)]
+
+    return enclosure(
+        f"{described(simulator)} encloses T(X) at one T and X",
+        lambda tokens, balls: enclosed(
+            construction.program, tokens, balls, positions(construction)
+        ),
+        right,
+        tokens,
+        floats,
+        within=within,
+        precision=precision,
+    )
+
+
+def _whole(value: float) -> int | float:
+    """Flags, ones and padding zeros enter as integers: a mask may compare them."""
+    return int(value) if value in (0.0, 1.0) else value
