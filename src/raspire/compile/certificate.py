@@ -1,0 +1,152 @@
+"""What is held against the precision before any weight exists: gaps of heads, margins of steps.
+
+Noise is the distance of a computed number from the exact one. Integers and dyadic fractions pass
+heads that copy, sums and steps without any; a mean or a share is rounded once; a step whose code is
+noisy gives exact values again if it is a hard step, else a few units in the last place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from raspire.compile.linear import Cell
+from raspire.compile.parts import GatePart, HeadPart, StepPart
+from raspire.compile.schedule import Plan
+from raspire.errors import UnsupportedError
+
+EPSILON = {"float64": 2.0**-53, "float32": 2.0**-24}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One head or group of units: what separates its cases, and what noise may take of it."""
+
+    kind: str
+    layer: int
+    label: str
+    gap: float
+    noise: float
+
+    def __str__(self) -> str:
+        what = "score gap" if self.kind == "head" else "margin"
+        return f"layer {self.layer} {self.kind} {self.label}: {what} {self.gap:g}, noise {self.noise:.2g}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The precision, and every head and table unit with its gap and its noise."""
+
+    precision: str
+    checks: tuple[Check, ...]
+
+    @property
+    def smallest_gap(self) -> float:
+        """The least score gap of a head."""
+        return min((c.gap for c in self.checks if c.kind == "head"), default=np.inf)
+
+    @property
+    def smallest_margin(self) -> float:
+        """The least margin of a group of steps."""
+        return min((c.gap for c in self.checks if c.kind == "steps"), default=np.inf)
+
+    def __str__(self) -> str:
+        return "\n".join([f"certified for {self.precision}", *map(str, self.checks)])
+
+
+def certify(plan: Plan, embedded: list[Cell], precision: str) -> Certificate:
+    """Set the noise of every cell, harden steps that must be exact, and hold all gaps against it.
+
+    Raises UnsupportedError where a gap or margin is too small for the precision.
+    """
+    epsilon = EPSILON[precision]
+    for cell in embedded:
+        cell.noise = _embedding_noise(cell, epsilon)
+    checks: list[Check] = []
+    for part in plan.parts():
+        if isinstance(part, StepPart):
+            checks.append(_steps(part, epsilon))
+        elif isinstance(part, HeadPart):
+            checks.append(_head(part, epsilon))
+        else:
+            _gate(part, epsilon)
+    for check in checks:
+        if not check.gap > 2 * check.noise:
+            raise _too_small(check, precision)
+    return Certificate(precision, tuple(checks))
+
+
+def _too_small(check: Check, precision: str) -> UnsupportedError:
+    what = "the score gap" if check.kind == "head" else "the margin"
+    return UnsupportedError(
+        f"{what} of {check.label} (layer {check.layer}) is too small for {precision}",
+        expected=f"more than {2 * check.noise:g}",
+        found=f"{check.gap:g}",
+        hint="take a shorter maximal length" + (
+            "" if precision == "float64" else ", or precision='float64'"
+        ),
+    )  # fmt: skip
+
+
+def _exactly(values: np.ndarray[tuple[int], np.dtype[np.float64]], epsilon: float) -> bool:
+    """Whether sums of such numbers are exact in the precision."""
+    scaled = values * 256
+    return bool((scaled == np.rint(scaled)).all()) and float(np.abs(scaled).max()) * epsilon < 0.01
+
+
+def _embedding_noise(cell: Cell, epsilon: float) -> float:
+    if cell.column is None or _exactly(cell.column, epsilon):
+        return 0.0
+    return epsilon * float(np.abs(cell.column).max())
+
+
+def _head(part: HeadPart, epsilon: float) -> Check:
+    rounding = 0.0
+    for query, key in part.pairs:
+        rounding += query.bound * key.noise + key.bound * query.noise
+    if rounding or part.bound * epsilon > 0.01:
+        rounding += 8 * epsilon * part.bound
+    for cell, value in part.values.items():
+        size = max(cell.bound, value.bound)
+        copied = value.noise + (0.0 if _plain(value.terms.values()) else epsilon * size)
+        cell.noise = copied if part.copies else value.noise + 4 * epsilon * size
+    return Check("head", part.layer, part.label, part.gap or np.inf, 2 * rounding)
+
+
+def _plain(factors: object) -> bool:
+    values = np.array(list(factors), dtype=float) * 256  # type: ignore[call-overload]
+    return bool((values == np.rint(values)).all())
+
+
+def _steps(part: StepPart, epsilon: float) -> Check:
+    noise = part.code.noise
+    if noise or not _plain(part.code.terms.values()):
+        noise += 4 * epsilon * part.code.bound
+    part.hard = part.exact and noise > 0
+    reach = float(np.abs(part.points).max()) + 1
+    for cell, values in part.outputs.items():
+        jumps = np.abs(np.diff(values)).sum()
+        rough = 0.0 if noise == 0 or part.hard else 4 * epsilon * jumps * (reach / part.gap + 2)
+        cell.noise = float(rough) + (0.0 if _exactly(values, epsilon) else epsilon * float(jumps))
+    return Check("steps", part.layer, part.label, part.margin, noise)
+
+
+def _gate(part: GatePart, epsilon: float) -> None:
+    exact = all(
+        family in ("bilinear", "linear", "relu") and first.noise == 0 and second.noise == 0
+        for family, first, second, _ in part.terms
+    )
+    whole = part.cell.table is not None and _exactly(part.cell.table, epsilon)
+    if exact and whole:
+        return
+    noise = 4 * epsilon * part.cell.bound
+    for family, first, second, weight in part.terms:
+        if family == "bilinear":
+            slope = first.bound * second.noise + second.bound * first.noise
+        elif family in ("linear", "relu"):
+            slope = first.noise
+        else:
+            slope = np.inf if first.noise + second.noise else 0.0
+        noise += abs(weight) * slope
+    part.cell.noise = noise

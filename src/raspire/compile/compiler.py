@@ -1,0 +1,103 @@
+"""``compile``: a program, an alphabet and a maximal length give a transformer, certified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from raspire.compile.certificate import EPSILON, certify
+from raspire.compile.compiled import Compiled
+from raspire.compile.domain import Real
+from raspire.compile.embedded import settle
+from raspire.compile.emission import Emitter
+from raspire.compile.linear import BOS, TOK
+from raspire.compile.lowering import lower
+from raspire.compile.output import output_of
+from raspire.compile.resolve import Resolver
+from raspire.compile.schedule import allocate, schedule
+from raspire.errors import RaspError, RaspTypeError, RaspValueError
+from raspire.program.nodes import SOp
+from raspire.transformer import saturated
+
+START, PADDING = "bos", "pad"
+REALS = Real()
+"""The alphabet of programs whose tokens are real numbers."""
+
+
+def compile(
+    program: SOp,
+    *,
+    alphabet: Iterable[Any] | tuple[float, float] | Real,
+    max_length: int,
+    attention: Literal["hard", "softmax"] = "hard",
+    precision: Literal["float64", "float32"] = "float64",
+    causal: bool = False,
+    bos: str = START,
+    pad: str = PADDING,
+    name: str = "",
+) -> Compiled:
+    """A transformer that computes the program on every input over the alphabet up to the length.
+
+    ``alphabet`` lists the tokens (a string lists its letters), or is :class:`Real` for numbers.
+    ``attention="softmax"`` saturates every head in the given precision. ``causal`` lets every
+    selector see no further than its query, as a causal mask does.
+
+    Raises UnsupportedError naming the expression that stops it, its domain and a way out; and
+    where a score gap or a margin is too small for the precision.
+
+    >>> from raspire import selector_width, select, tokens
+    >>> histogram = compile(selector_width(select(tokens, tokens, "==")), alphabet="abc",
+    ...                     max_length=8)
+    >>> histogram("abba")
+    [2, 2, 2, 2]
+    """
+    if not isinstance(program, SOp):
+        raise RaspTypeError(
+            "only an s-op can be compiled",
+            expected="an s-op",
+            found=type(program).__name__,
+            hint="aggregate over the selector",
+        )
+    symbols = _symbols(alphabet, bos, pad)
+    if max_length < 1 or precision not in EPSILON or attention not in ("hard", "softmax"):
+        raise RaspValueError(
+            "compile cannot work with these options",
+            expected="max_length at least 1, precision float64 or float32, attention hard or "
+            "softmax",
+            found=f"max_length={max_length}, precision={precision!r}, attention={attention!r}",
+        )
+    resolver = Resolver(symbols, max_length, EPSILON[precision])
+    lowered = lower(program, causal=causal)
+    try:
+        output = output_of(lowered, resolver)
+    except RaspError as error:
+        raise error.at(program.place) from None
+    plan = schedule(output.forms)
+    embedded = [TOK, BOS, *settle(plan, () if isinstance(symbols, Real) else symbols, max_length)]
+    certificate = certify(plan, embedded, precision)
+    slots = allocate(plan, embedded)
+    emitter = Emitter(name or program.label or "program", plan, slots, symbols, max_length, bos, pad)
+    model = emitter.build(output.kind, output.labels).build()
+    if attention == "softmax":
+        model = saturated(model, precision)
+    undefined = tuple(repr(node) for node in resolver.undefined)
+    return Compiled(program, model, plan, slots, certificate, causal, undefined)
+
+
+def _symbols(alphabet: Any, bos: str, pad: str) -> tuple[Any, ...] | Real:
+    if isinstance(alphabet, Real):
+        return alphabet
+    symbols = tuple(dict.fromkeys(alphabet))
+    if not symbols:
+        raise RaspValueError("the alphabet is empty", expected="at least one symbol")
+    try:
+        symbols = tuple(sorted(symbols)) if isinstance(alphabet, set | frozenset) else symbols
+    except TypeError:
+        symbols = tuple(sorted(symbols, key=repr))
+    for name, special in (("bos", bos), ("pad", pad)):
+        if special in symbols:
+            raise RaspValueError(
+                f"the alphabet contains {special!r}, which is the {name} symbol",
+                hint=f"compile(..., {name}=<another symbol>)",
+            )
+    return symbols

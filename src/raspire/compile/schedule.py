@@ -1,0 +1,222 @@
+"""In which layer each part stands: least depth, then fewest heads, then slots reused when dead.
+
+Time runs in half layers: a head of layer l reads the stream at time 2l - 2 and writes at 2l - 1,
+units of layer l read at 2l - 1 and write at 2l. Embeddings are written at time 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from raspire.compile.linear import BOS, TOK, Cell, Form
+from raspire.compile.parts import HeadPart, Part
+
+Task = tuple[Part, Cell | None]
+
+
+@dataclass
+class Plan:
+    """The parts of every layer, and what is read at the end."""
+
+    heads: list[list[HeadPart]]
+    units: list[list[Part]]
+    outputs: list[Form]
+
+    @property
+    def depth(self) -> int:
+        return len(self.heads)
+
+    def parts(self) -> list[Part]:
+        """Every part in the order of time."""
+        return [
+            part
+            for heads, units in zip(self.heads, self.units, strict=True)
+            for part in (*heads, *units)
+        ]
+
+
+@dataclass
+class _Scheduler:
+    outputs: list[Form]
+    tasks: dict[Cell, Task] = field(default_factory=dict)
+    early: dict[Task, int] = field(default_factory=dict)
+    late: dict[Task, int] = field(default_factory=dict)
+    least: dict[Task, int] = field(default_factory=dict)
+    readers: dict[Task, list[Task]] = field(default_factory=dict)
+    order: list[Task] = field(default_factory=list)
+
+    def collect(self) -> None:
+        """The tasks that the outputs need, those they read before them."""
+        seen: set[Task] = set()
+        stack: list[tuple[Task, bool]] = [(t, False) for t in self._tasks(self.outputs)]
+        while stack:
+            task, expanded = stack.pop()
+            if expanded:
+                self.order.append(task)
+            elif task not in seen:
+                seen.add(task)
+                stack.append((task, True))
+                stack += [(t, False) for t in self.needs(task) if t not in seen]
+        for task in self.order:
+            for needed in self.needs(task):
+                self.readers.setdefault(needed, []).append(task)
+
+    def needs(self, task: Task) -> list[Task]:
+        part, cell = task
+        if isinstance(part, HeadPart) and cell is not None:
+            forms = [form for pair in part.pairs for form in pair] + [part.values[cell]]
+        else:
+            forms = part.reads
+        return self._tasks(forms)
+
+    def _tasks(self, forms: Iterable[Form]) -> list[Task]:
+        found: dict[Task, None] = {}
+        for form in forms:
+            for cell in form.terms:
+                if cell.source is not None:
+                    head = isinstance(cell.source, HeadPart)
+                    found[cell.source, cell if head else None] = None
+        return list(found)
+
+    def times(self) -> int:
+        """Earliest and latest layers of every task; the number of layers."""
+        for task in self.order:
+            least = max((self._after(n, task, self.early[n]) for n in self.needs(task)), default=1)
+            self.early[task] = max(least, self.least.get(task, 1))
+        depth = max(self.early.values(), default=0)
+        for task in reversed(self.order):
+            bounds = [
+                self.late[r] - (self._after(task, r, 0)) for r in self.readers.get(task, ())
+            ]
+            self.late[task] = min(bounds, default=depth)
+        return depth
+
+    def _after(self, needed: Task, task: Task, layer: int) -> int:
+        """The first layer in which ``task`` can read what ``needed`` writes in ``layer``."""
+        same = isinstance(needed[0], HeadPart) and not isinstance(task[0], HeadPart)
+        return layer if same else layer + 1
+
+    def join(self) -> None:
+        """Values that one selector carries go through one head where the depth allows it."""
+        groups: dict[Part, list[Task]] = {}
+        for task in self.order:
+            if isinstance(task[0], HeadPart):
+                groups.setdefault(task[0], []).append(task)
+        for tasks in groups.values():
+            if len(tasks) > 1:
+                self._join(tasks)
+
+    def _join(self, tasks: list[Task]) -> None:
+        rest = sorted(tasks, key=lambda t: -self.early[t])
+        while rest:
+            layer = self.early[rest[0]]
+            for task in [t for t in rest if self.late[t] >= layer]:
+                rest.remove(task)
+                self.least[task] = layer
+                self.times()
+            if rest:
+                rest.sort(key=lambda t: -self.early[t])
+
+
+def schedule(outputs: list[Form]) -> Plan:
+    """The plan of least depth for some output forms."""
+    scheduler = _Scheduler(outputs)
+    scheduler.collect()
+    scheduler.times()
+    scheduler.join()
+    depth = scheduler.times()
+    plan = Plan([[] for _ in range(depth)], [[] for _ in range(depth)], outputs)
+    split: dict[tuple[Part, int], HeadPart] = {}
+    for task in scheduler.order:
+        part, cell = task
+        layer = scheduler.early[task]
+        if not isinstance(part, HeadPart):
+            part.layer = layer
+            plan.units[layer - 1].append(part)
+            continue
+        assert cell is not None
+        if (part, layer) not in split:
+            split[part, layer] = replace(part, values={}, layer=layer)
+            plan.heads[layer - 1].append(split[part, layer])
+        head = split[part, layer]
+        head.values[cell] = part.values[cell]
+        cell.source = head
+    return plan
+
+
+# ---------------------------------------------------------------- slots
+
+
+@dataclass
+class Slots:
+    """The slot of every cell, and what each layer's units have to erase before it is reused."""
+
+    of: dict[Cell, int]
+    erased: list[list[Cell]]
+    width: int
+
+
+def births(plan: Plan, embedded: Iterable[Cell]) -> dict[Cell, int]:
+    """When every cell is written."""
+    born = {cell: 0 for cell in embedded}
+    for part in plan.parts():
+        for cell in part.writes:
+            born[cell] = 2 * part.layer - isinstance(part, HeadPart)
+    return born
+
+
+def deaths(plan: Plan, born: dict[Cell, int]) -> dict[Cell, int]:
+    """When every cell is read for the last time."""
+    last = dict(born)
+    for part in plan.parts():
+        at = 2 * part.layer - (2 if isinstance(part, HeadPart) else 1)
+        for form in part.reads:
+            for cell in form.terms:
+                last[cell] = max(last[cell], at)
+    for form in plan.outputs:
+        for cell in form.terms:
+            last[cell] = 2 * plan.depth + 1
+    return last
+
+
+def allocate(plan: Plan, embedded: list[Cell]) -> Slots:
+    """Slots by linear scan: a cell takes the lowest slot whose last owner is dead and erased."""
+    born = births(plan, embedded)
+    last = deaths(plan, born)
+    last[TOK] = last[BOS] = 2 * plan.depth + 1
+    slots: dict[Cell, int] = {}
+    owner: list[Cell] = []
+    erased: list[list[Cell]] = [[] for _ in range(plan.depth)]
+    for cell in sorted(born, key=lambda c: born[c]):
+        for slot, old in enumerate(owner):
+            layer = _erasing_layer(old, born, last)
+            if born[cell] and layer is not None and _free(layer, old, born[cell]):
+                erased[layer - 1].append(old)
+                owner[slot] = cell
+                slots[cell] = slot
+                break
+        else:
+            slots[cell] = len(owner)
+            owner.append(cell)
+    return Slots(slots, erased, len(owner))
+
+
+def _erasing_layer(old: Cell, born: dict[Cell, int], last: dict[Cell, int]) -> int | None:
+    """The first layer whose units read the stream after the last reader and the writer."""
+    return (max(last[old], born[old]) + 2) // 2
+
+
+def _free(layer: int, old: Cell, time: int) -> bool:
+    """Whether a slot erased in a layer may be written at a time (in that layer if exact)."""
+    exact = old.noise == 0 and _dyadic(old)
+    return time >= 2 * layer + (0 if exact else 1)
+
+
+def _dyadic(cell: Cell) -> bool:
+    if cell.table is None:
+        return False
+    scaled = cell.table * 1024
+    return bool((scaled == np.rint(scaled)).all())
