@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,28 +98,39 @@ def hull(first: Box, second: Box) -> Box | None:
     if first == second:
         return first
     low, high = sorted((first, second), key=lambda box: box.base)
-    offset = high.base - low.base
     strides = {s for box in (low, high) for _, s in box.axes}
-    remainder = offset
+    remainders = [high.base - low.base]
     for stride in sorted(strides, reverse=True):
-        remainder %= stride
-    radix = sorted(strides | ({remainder} if remainder else set()))
-    if any(b % a for a, b in zip(radix, radix[1:], strict=False)):
+        remainders.append(remainders[-1] % stride)
+    most = first.volume + second.volume
+    candidates = [set(), *({r} for r in remainders if r)] if not remainders[-1] else [
+        {remainders[-1]}
+    ]
+    for extra in candidates:
+        union = _hull(low, high, sorted(strides | extra))
+        if union is not None and union.volume <= most:
+            return union
+    return None
+
+
+def _hull(low: Box, high: Box, radix: list[int]) -> Box | None:
+    """The least box around both with these strides, if each divides the next."""
+    if any(larger % stride for stride, larger in pairwise(radix)):
         return None
-    digits = [_digits(box, radix) for box in (low, high)]
+    offset = high.base - low.base
     axes: list[tuple[int, int]] = []
-    for stride, below, above in zip(radix, *digits, strict=True):
-        larger = [s for s in radix if s > stride]
-        shift = (offset % larger[0] if larger else offset) // stride
-        _fuse(axes, max(below, shift + above), stride)
-    union = Box(low.base, tuple(axes))
-    return union if union.volume <= first.volume + second.volume else None
+    larger = [*radix[1:], offset + 1]
+    for stride, above, own, other in zip(
+        radix, larger, _digits(low, radix), _digits(high, radix), strict=True
+    ):
+        _fuse(axes, max(own, offset % above // stride + other), stride)
+    return Box(low.base, tuple(axes))
 
 
 def _digits(box: Box, radix: list[int]) -> list[int]:
     """The sizes of the box's axes in a radix (least stride first)."""
     sizes = dict.fromkeys(radix, 1) | {stride: size for size, stride in box.axes}
-    for stride, above in zip(radix, radix[1:], strict=False):
+    for stride, above in pairwise(radix):
         times = above // stride
         if sizes[stride] > times and sizes[stride] % times == 0 and sizes[above] == 1:
             sizes[stride], sizes[above] = times, sizes[stride] // times

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from math import gcd
 
 from raspire.program.nodes import Aggregate, Apply, Constant, Indices, Node, Select, SOp
-from raspire.program.walk import topological
 
 INDEX_PRIMITIVES = frozenset(
-    "add sub mul neg pos floordiv mod eq ne lt le gt ge and or not where indicator".split()
+    ("add", "sub", "mul", "neg", "pos", "floordiv", "mod", "eq", "ne", "lt", "le", "gt", "ge")
+    + ("and", "or", "not", "where", "indicator")
 )
 
 
@@ -120,7 +120,7 @@ class Space:
     def __init__(self, length: int) -> None:
         self.length = length
         self.splits: dict[Axis, Form] = {}
-        self._known: dict[tuple[int, Form], Form | Exception] = {}
+        self._known: dict[Form, dict[Node, Form | Exception]] = {}
 
     # ---------------------------------------------------------------- forms
 
@@ -213,29 +213,30 @@ class Space:
         Raises Border or NotProved.
         """
         position = self.resolve(position)
-        found = self._known.get((id(expression), position))
-        if found is None:
-            known: dict[int, Form | Exception] = {}
-            for node in _index_walk(expression):
-                known[id(node)] = self._attempt(node, position, known)
-            found = self._known[id(expression), position] = known[id(expression)]
-        if isinstance(found, Exception):
-            raise found
-        return self.resolve(found)
+        known = self._known.setdefault(position, {})
+        stack = [] if expression in known else [(expression, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if expanded or not isinstance(node, Apply) or is_length(node):
+                known[node] = self._attempt(node, position, known)
+            elif node not in known:
+                stack.append((node, True))
+                stack.extend((arg, False) for arg in node.args if arg not in known)
+        return self.resolve(_sure(known[expression]))
 
     def _attempt(
-        self, node: Node, position: Form, known: Mapping[int, Form | Exception]
+        self, node: Node, position: Form, known: Mapping[Node, Form | Exception]
     ) -> Form | Exception:
         if isinstance(node, Indices):
             return position
-        if isinstance(node, Constant):
+        if isinstance(node, Constant) and type(node.value) in (int, bool):
             return Form(int(node.value))
         if not isinstance(node, Apply):
             return NotProved()
         if is_length(node):
             return Form(self.length)
         try:
-            return self._apply(node.primitive.name, [known[id(arg)] for arg in node.args])
+            return self._apply(node.primitive.name, [known[arg] for arg in node.args])
         except (Border, NotProved) as answer:
             return answer
 
@@ -310,9 +311,11 @@ def _parts(form: Form, divisor: int) -> tuple[Form, Form]:
 
 
 def is_length(node: Node) -> bool:
-    """Whether the node is RASP's length, ``round(1 / aggregate(full, indicator(indices == 0)))``."""
+    """Whether this is the length, ``round(1 / aggregate(full, indicator(indices == 0)))``."""
+    if not (isinstance(node, Apply) and node.primitive.name == "round"):
+        return False
     try:
-        (inverse,) = _named(node, "round").args
+        (inverse,) = node.args
         one, share = _named(inverse, "div").args
         full, first = share.args if isinstance(share, Aggregate) else ()
         condition = _named(_named(first, "indicator").args[0], "eq")
@@ -357,12 +360,6 @@ def index_nodes(order: Iterable[Node]) -> set[int]:
         ):
             found.add(id(node))
     return found
-
-
-def _index_walk(expression: Node) -> list[Node]:
-    order = topological(expression)
-    known = index_nodes(order)
-    return [node for node in order if id(node) in known or node is expression]
 
 
 # ---------------------------------------------------------------- keys == queries
