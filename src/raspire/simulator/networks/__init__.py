@@ -3,5 +3,16 @@
 from raspire.simulator.networks.long import long_network
 from raspire.simulator.networks.native import native_network, pair_network
 from raspire.simulator.networks.network import Network
+from raspire.simulator.networks.weights_table import Weight, render, weights_table
+from raspire.simulator.networks.wide import wide_network
 
-__all__ = ["Network", "long_network", "native_network", "pair_network"]
+__all__ = [
+    "Network",
+    "Weight",
+    "long_network",
+    "native_network",
+    "pair_network",
+    "render",
+    "weights_table",
+    "wide_network",
+]

@@ -63,7 +63,8 @@ class _Layout:
     """Blocks, and per position two addresses and a group."""
 
     def __init__(self, n: int, shape: Shape) -> None:
-        self.n, self.shape, self.columns = n, shape, Columns(shape)
+        self.n, self.shape = n, shape
+        self.columns: Any = Columns(shape)  # columns of whole arrays of coordinates
         self.inputs = input_blocks(n, shape)
         sizes: dict[str, tuple[int, ...]] = {
             "projections": (n, shape.inputs, shape.columns),

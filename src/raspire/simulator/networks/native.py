@@ -64,8 +64,7 @@ def native_input(target: AttentionTarget, x: ArrayLike, padding: ArrayLike | Non
 
 def parts(target: AttentionTarget, x: ArrayLike, padding: ArrayLike | None) -> dict[str, Array]:
     """X with its ones, [W_Q | W_K | W_V] with biases, W_O with biases, seen, as matrices."""
-    n, shape = len(np.asarray(x)), target.shape
-    program = UniversalSimulator.for_target(target, n, "wide")
+    program = UniversalSimulator.for_target(target, len(np.asarray(x)), "wide")
     sequence = program.encode(target, x, padding)
     return {
         name: sequence[block.base : block.end].reshape(block.shape)
@@ -217,7 +216,7 @@ def pair_network(n: int, shape: Shape) -> Network:
     def encode(target: AttentionTarget, x: ArrayLike, padding: ArrayLike | None) -> Array:
         return _pair_input(target, x)
 
-    def positions(rows: int) -> Array:
+    def positions(rows: int) -> Any:
         return start + np.arange(rows) * shape.columns
 
     return Network("pair", shape, model, encode, positions)

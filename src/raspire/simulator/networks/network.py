@@ -29,7 +29,7 @@ class Network:
     shape: Shape
     model: Transformer
     encode: Encode
-    positions: Callable[[int], Array]
+    positions: Callable[[int], Any]
     transposed: bool = False
 
     @property
@@ -61,7 +61,7 @@ class Network:
         logits = forward(self.model, sequence[None], positions=self.sorted_positions(n), **options)
         return self.decode(logits[0], n)
 
-    def sorted_positions(self, n: int) -> Array:
+    def sorted_positions(self, n: int) -> Any:
         """The positions of the result, ascending."""
         return np.sort(self.positions(n))
 
