@@ -112,13 +112,24 @@ def _plan(program: SOp, length: int, box: Box) -> Plan | None:
     root = found[-1]
     shape = tuple(axis.size for axis, _ in root.axes)
     result = emission.spread(result, tuple(axis for axis, _ in root.axes))
-    steps = tuple(emission.steps)
+    steps = _needed(emission.steps, result.register)
     drops = _drops(steps, result.register)
     peak = _peak(steps, drops) + result.size * ELEMENT
     used = {register for step in steps for register in step.inputs} | {result.register}
     constants = {r: value for r, value in emission.constants.items() if r in used}
     text = tuple(emission.lines)
     return Plan(length, steps, constants, result.register, shape, text, drops, peak)
+
+
+def _needed(steps: list[Step], result: int) -> tuple[Step, ...]:
+    """The steps that the result depends on."""
+    needed = {result}
+    kept: list[Step] = []
+    for step in reversed(steps):
+        if step.output in needed:
+            needed.update(step.inputs)
+            kept.append(step)
+    return tuple(reversed(kept))
 
 
 def _drops(steps: tuple[Step, ...], result: int) -> tuple[tuple[int, ...], ...]:

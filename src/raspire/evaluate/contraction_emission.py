@@ -263,26 +263,32 @@ class BlockEmission:
             best, score = self.maxima[weights[0].register]
             if score.register == factors[0].register and not scales:
                 return self._or_default(best, mean.default)
-        result = self._sum(factors, weights, free, mean)
-        for name, number in scales:
-            scale = partial(_scaled, number=number, divide=name == "div")
-            result = self.plan.add((name, number), scale, [result], result.axes)
-        return result
+        return self._mean_of_product(factors, scales, weights, free, mean)
 
-    def _sum(self, factors: list[Ref], weights: list[Ref], free: set[Axis], mean: Mean) -> Ref:
+    def _mean_of_product(
+        self,
+        factors: list[Ref],
+        scales: list[tuple[str, float]],
+        weights: list[Ref],
+        free: set[Axis],
+        mean: Mean,
+    ) -> Ref:
         """The mean of the product of factors over the free axes."""
         summed = free & set(union([*factors, *weights]))
         masked = list(factors)
         for weight in weights:
             _apply_weight(self, masked, weight)
-        sums = product_sum(self.plan, masked or [self._one()], summed, mean.name)
+        sums = product_sum(self.plan, masked or [self._one()], summed)
+        for name, number in scales:
+            scale = partial(_scaled, number=number, divide=name == "div")
+            sums = self.plan.add((name, number), scale, [sums], sums.axes)
         counted = summed & set(union(weights))
         rest = math.prod(axis.size for axis in summed - counted)
         if not weights:
             if rest == 1:
                 return sums
             return self.plan.add(("count", rest), lambda a: a / rest, [sums], sums.axes)
-        counts = product_sum(self.plan, [self._float(w) for w in weights], counted, "")
+        counts = product_sum(self.plan, [self._float(w) for w in weights], counted)
         axes = union([sums, counts])
         places = alignment(sums.axes, axes), alignment(counts.axes, axes)
         default = mean.default

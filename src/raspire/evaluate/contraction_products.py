@@ -16,7 +16,7 @@ from raspire.program.index_expressions import Axis, NotProved
 MOST_ELEMENTS = 1 << 27
 
 
-def product_sum(plan: Emission, factors: list[Ref], summed: set[Axis], name: str) -> Ref:
+def product_sum(plan: Emission, factors: list[Ref], summed: set[Axis]) -> Ref:
     """The sum over the axes of the product of the factors, pair by pair, cheapest pair first."""
     shares = _Shares(plan.length, summed, len(factors))
     factors = list(factors)
