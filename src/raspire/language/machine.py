@@ -21,6 +21,7 @@ from raspire.errors import (
 )
 from raspire.language import forms, operators
 from raspire.language.code import Code, Template
+from raspire.language.lexicon import FORMS
 from raspire.language.names import refuse_reserved, suggestion
 from raspire.language.source import Source
 from raspire.language.syntax import Names
@@ -150,8 +151,8 @@ class Machine:
         try:
             value = frame.scope.find(name)
         except KeyError:
-            hint = suggestion(name, frame.scope.known())
-            if name in ("select", "aggregate", "range", "zip", "len", "round", "indicator"):
+            hint = suggestion(name, frame.scope.known() | set(FORMS))
+            if name in FORMS:
                 hint = f"{name} is a form, not a value: write {name}(...)"
             raise RaspNameError(f"the name {name!r} is not defined", hint=hint) from None
         return self._push(frame, value)

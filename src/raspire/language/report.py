@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from raspire.errors import BudgetError, RaspError
+from raspire.errors import BudgetError, RaspError, RaspOverflowError
 from raspire.language.interpreter import Interpreter
 from raspire.language.values import Builtin, Function, Matrix, Sequence, atom_type, is_atom
 from raspire.program.nodes import Node
 
 MOST_CELLS = 4_000_000  # of a matrix that is reported
+MOST_BITS = 14_000  # of an integer that is reported: Python writes 4300 digits
 
 
 def fact(value: Any, interpreter: Interpreter) -> dict[str, Any]:
@@ -41,6 +42,8 @@ def _entry(value: Any, interpreter: Interpreter) -> Any:
 
 def _atom(value: Any) -> Any:
     """An atom that JSON can hold; infinities and not-a-number are written as text."""
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise RaspOverflowError("an integer has too many digits to be shown")
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

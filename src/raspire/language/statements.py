@@ -22,6 +22,8 @@ from raspire.language.source import Source
 from raspire.language.syntax import Syntax
 
 OPERAND_ENDS = {"NAME", "INTEGER", "FLOAT", "STRING", "RPAR", "RSQB", "RBRACE"}
+OPENING = {"LPAR", "LSQB", "LBRACE"}
+CLOSING = {"RPAR", "RSQB", "RBRACE"}
 KINDS = (("s", "-", "op"), ("selector",))
 COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("set", *kind, "example") for kind in ((), *KINDS)),
@@ -115,9 +117,7 @@ class Cutter:
             if depth <= 0 and self._source.text.find("\n", end, start) >= 0:
                 self._ahead.append(token)
                 return
-            depth += (token.type in ("LPAR", "LSQB", "LBRACE")) - (
-                token.type in ("RPAR", "RSQB", "RBRACE")
-            )
+            depth += (token.type in OPENING) - (token.type in CLOSING)
             end = start + len(token)
             yield token
 
@@ -150,7 +150,12 @@ def parse_piece(piece: Piece, source: Source) -> Syntax:
     rest = piece.tokens[len(piece.command) :]
     words = tuple(word for word in piece.command if word not in "()")
     if piece.command[0] == "set":
-        return Syntax("command", at, (parse_tokens(rest, source, "lone"),), words)
+        try:
+            value = parse_tokens(rest, source, "lone")
+        except Failure as failure:
+            failure.error.at(source.place(at))
+            raise
+        return Syntax("command", at, (value,), words)
     return Syntax("command", at, (), words)
 
 
@@ -164,11 +169,14 @@ def _resume(piece: Piece, failure: Failure, source: Source) -> int | None:
         and new_line(tokens[stopped - 1], tokens[stopped], source)
     ):
         return int(tokens[stopped].start_pos)
-    for here in range(max(stopped, 1), len(tokens) - 1):
-        token, following = tokens[here], tokens[here + 1]
-        opens = token.type == "DEF" or (token.type == "NAME" and following.type == "EQUAL")
-        if opens and _starts_line(token, source):
-            return int(token.start_pos)
+    depth = 0
+    for here, token in enumerate(tokens):
+        if here > max(stopped, 1) and _starts_line(token, source):
+            after = tokens[here + 1].type if here + 1 < len(tokens) else ""
+            opens = token.type == "DEF" or (token.type == "NAME" and after == "EQUAL")
+            if opens or (depth <= 0 and token.type not in CLOSING):
+                return int(token.start_pos)
+        depth += (token.type in OPENING) - (token.type in CLOSING)
     return None
 
 

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from raspire.errors import RaspError, RaspTypeError
+from raspire.errors import RaspError, RaspOverflowError, RaspTypeError
 from raspire.evaluate.reference import RULES, Evaluation
 from raspire.language.operators import PRIMITIVE_OF, PYTHON
 from raspire.language.values import Matrix, Sequence, describe, is_atom, sequence_type
@@ -63,6 +63,8 @@ class Trial:
                 sequence_type(values)
         except RaspError as error:
             raise error.at(node.place) from None
+        except (ValueError, RecursionError) as problem:  # from showing a value of absurd size
+            raise RaspOverflowError(f"a value is too large: {problem}", where=node.place) from None
         return values
 
 

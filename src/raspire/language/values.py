@@ -141,7 +141,8 @@ def describe(value: object) -> str:
     if isinstance(value, SOp):
         return f"an s-op ({value.label})" if value.label else "an s-op"
     if isinstance(value, Selector):
-        return f"a selector ({value.label})" if value.label else "a selector"
+        label = "full_s" if value.label == "full" else value.label
+        return f"a selector ({label})" if label else "a selector"
     if isinstance(value, bool | int | float):
         name = type(value).__name__
         return f"{'an' if name == 'int' else 'a'} {name} ({_short(value)})"

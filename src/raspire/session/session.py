@@ -95,7 +95,7 @@ class Session:
 
     def _loaded(self, outcome: Outcome) -> Iterator[Message]:
         """Every name once, or everything in order with the failures between."""
-        if any(inner.error for inner in outcome.inner):
+        if any(map(_failed, outcome.inner)):
             yield from self._inner(outcome)
             return
         for name, value in outcome.names.items():
@@ -126,3 +126,7 @@ class Session:
             self._drawn.append(Message(f"the picture was not saved: {problem}", "note"))
         else:
             self._drawn.append(Message(f"picture: {path}", "note"))
+
+
+def _failed(outcome: Outcome) -> bool:
+    return outcome.error is not None or any(map(_failed, outcome.inner))

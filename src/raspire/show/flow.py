@@ -105,7 +105,7 @@ def draw(program: Node, tokens: Any) -> Drawing:
     >>> print(draw(aggregate(flip, tokens).named("reverse"), "abc").text())
     reverse on a b c
     layer 1: 1 head
-      head full -> (aggregate) = [0.333]*3 (floats)
+      head full_s -> (aggregate) = [0.333]*3 (floats)
         (selects everything)
       feed-forward -> length = [3]*3 (ints)
     layer 2: 1 head
@@ -172,7 +172,7 @@ class _Drawer:
 
     def _head(self, selector: Selector) -> Head:
         known = {full: "full_s", full_average: "full average"}
-        name = selector.label or known.get(selector) or expression(selector, limit=200)
+        name = known.get(selector) or selector.label or expression(selector, limit=200)
         return Head(name, self._values(selector))
 
     def _width_heads(self, node: Width) -> Iterator[Head]:
