@@ -60,6 +60,15 @@ class Binary(Arithmetic):
     def number(self, value: Any) -> bool:
         return isinstance(value, int | float)
 
+    def quotient(self, total: Any, count: int) -> Any:
+        try:
+            if isinstance(total, int):
+                return self.lift(_whole_or_float(total, count))
+            return self.lift(float(Fraction(total) / count) if isinstance(total, Fraction)
+                             else total / count)  # fmt: skip
+        except OverflowError:
+            raise RaspOverflowError("the mean is too large for a float") from None
+
     def inexact(self, value: Any) -> Any:
         try:
             return self._rounding(float(value))

@@ -49,3 +49,19 @@ class Arithmetic(ABC):
     def inexact(self, value: Any) -> Any:
         """A mean as the text language has it: a float where this arithmetic has floats."""
         return value
+
+    def columns(self, record: Any, columns: Sequence[Any]) -> Any:
+        """The primitive on whole columns, where this arithmetic stores them its own way."""
+        return None
+
+    @abstractmethod
+    def quotient(self, total: Any, count: int) -> Any:
+        """A sum of ``count`` numbers as their mean."""
+
+    def payload(self, values: Any) -> Any:
+        """Channels and their finish for columns that this arithmetic stores its own way."""
+        return None
+
+    def entering(self, column: Any) -> Any:
+        """A column of the input, where this arithmetic stores it its own way."""
+        return None

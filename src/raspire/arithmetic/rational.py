@@ -47,6 +47,9 @@ class Rational(Arithmetic):
     def mean(self, values: Sequence[Any]) -> Any:
         return simplest(Fraction(sum(values)) / len(values))
 
+    def quotient(self, total: Any, count: int) -> Any:
+        return simplest(Fraction(total) / count)
+
     def number(self, value: Any) -> bool:
         return isinstance(value, int | Fraction)
 

@@ -5,18 +5,29 @@ The meaning is :mod:`raspire.evaluate.reference`; everything else here is a fast
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from raspire.arithmetic import Arithmetic
-from raspire.evaluate.inputs import array_of, is_array, positions_of, sequence_of
-from raspire.evaluate.reference import reference
-from raspire.program.nodes import Node
+import numpy as np
 
-__all__ = ["BUDGET", "batch", "evaluate", "reference"]
+from raspire.arithmetic import Arithmetic, arithmetic_named
+from raspire.evaluate import contraction
+from raspire.evaluate.batches import batch
+from raspire.evaluate.columns import Column
+from raspire.evaluate.engine import Run, Tick
+from raspire.evaluate.explain import explain
+from raspire.evaluate.inputs import column_of, given_as, positions_of
+from raspire.evaluate.plans import planned
+from raspire.evaluate.positions import Array, Positions, Span, compact
+from raspire.evaluate.reference import Evaluation, reference
+from raspire.program.nodes import Node, Selector, SOp
+
+__all__ = ["BUDGET", "Column", "Evaluation", "batch", "column", "evaluate", "explain", "reference"]
 
 BUDGET = 2 << 30
 """The bytes that one evaluation may hold at once, if nothing else is said."""
+
+CONTRACTION_LENGTH = 64
+"""Shorter inputs are not worth the search for a contraction."""
 
 
 def evaluate(
@@ -26,32 +37,85 @@ def evaluate(
     arithmetic: str | Arithmetic = "float64",
     budget: int = BUDGET,
     positions: Any = None,
+    tick: Tick | None = None,
+    contract: bool = True,
 ) -> Any:
     """The values of a program on one input: N values, or N rows of N bools for a selector.
 
-    Text and lists give a list, an array gives an array. ``positions`` reads the program at these
-    positions alone, in this order. ``budget`` is in bytes.
+    Text and lists give a list, an array gives an array, a :class:`Column` a column.
+    ``positions`` reads the program at these positions alone, in this order. ``budget`` is in
+    bytes. ``tick(what, done, of)`` is called now and then. ``contract=False`` forms every
+    product, even where a tensor contraction gives the same sums.
 
     >>> from raspire import aggregate, indices, length, select, tokens
     >>> reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
     >>> evaluate(reverse, "hello"), evaluate(reverse, "hello", positions=[4, 0])
     (['o', 'l', 'l', 'e', 'h'], ['h', 'o'])
     """
-    sequence = sequence_of(tokens)
-    values = reference(program, _plain(sequence), arithmetic)
+    numbers = arithmetic_named(arithmetic)
+    given = column_of(tokens, numbers)
+    length = len(given)
+    if isinstance(program, Selector):
+        return _rows(program, tokens, given, numbers, budget, positions)
+    assert isinstance(program, SOp)
+    if length == 0:
+        return given_as(given, tokens)
+    wanted: Positions = Span(0, length)
+    back: Array | None = None
     if positions is not None:
-        values = [values[i] for i in positions_of(positions, len(sequence))]
-    return array_of(values) if is_array(tokens) else values
+        wanted, back = _sorted(positions_of(positions, length))
+        if len(wanted) == 0:
+            return given_as(given.take(slice(0, 0)), tokens)
+    if contract and numbers.name == "float64" and isinstance(tokens, np.ndarray):
+        found = _contracted(program, given, positions, budget)
+        if found is not None:
+            return found
+    plan = planned(program, length, 1, wanted, numbers)
+    assert isinstance(plan.program, SOp)
+    result = Run(plan.demand, given, numbers, budget, tick).value(plan.program)
+    return given_as(result if back is None else result.take(back), tokens)
 
 
-def batch(program: Node, tokens: Any, **options: Any) -> Any:
-    """The values on many inputs: an array (B, N) gives an array, a list of inputs a list."""
-    if is_array(tokens):
-        import numpy as np
+def column(tokens: Any, arithmetic: str | Arithmetic = "float64") -> Column:
+    """The tokens as a column, to be evaluated on many times without conversion.
 
-        return np.stack([evaluate(program, row, **options) for row in tokens])
-    return [evaluate(program, row, **options) for row in tokens]
+    >>> from raspire import indices
+    >>> evaluate(indices * 2, column("abc")).values()
+    [0, 2, 4]
+    """
+    return column_of(tokens, arithmetic_named(arithmetic))
 
 
-def _plain(tokens: Sequence[Any]) -> list[Any]:
-    return tokens.tolist() if is_array(tokens) else list(tokens)  # type: ignore[attr-defined]
+def _sorted(positions: Array) -> tuple[Positions, Array | None]:
+    """Sorted positions, each once, and where in them every asked one is (None: as they are)."""
+    if len(positions) < 2 or bool(np.all(positions[1:] > positions[:-1])):
+        return compact(positions), None
+    distinct, back = np.unique(positions, return_inverse=True)
+    return compact(distinct), back.reshape(-1)
+
+
+def _contracted(program: SOp, tokens: Column, positions: Any, budget: int) -> Array | None:
+    if tokens.kind != "f" or len(tokens) < CONTRACTION_LENGTH:
+        return None
+    plan = contraction.plan(program, len(tokens), positions, budget)
+    return None if plan is None else plan.run(tokens.data)
+
+
+def _rows(
+    program: Selector,
+    tokens: Any,
+    given: Column,
+    numbers: Arithmetic,
+    budget: int,
+    positions: Any,
+) -> Any:
+    length = len(given)
+    plan = planned(program, length, 1, Span(0, length), numbers)
+    assert isinstance(plan.program, Selector)
+    if length:
+        rows = Run(plan.demand, given, numbers, budget).rows_of(plan.program)
+    else:
+        rows = np.zeros((0, 0), dtype=np.bool_)
+    if positions is not None:
+        rows = rows[positions_of(positions, length)]
+    return rows if isinstance(tokens, np.ndarray) else rows.tolist()

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from raspire.arithmetic import Arithmetic
 from raspire.errors import RaspTypeError, RaspValueError
+from raspire.evaluate.columns import Column, from_array, from_values
+from raspire.evaluate.positions import Array
 
 
-def is_array(value: Any) -> bool:
-    """Whether the value is a NumPy array (NumPy is not imported to find out)."""
-    return type(value).__module__ == "numpy" and hasattr(value, "dtype")
-
-
-def sequence_of(tokens: Any) -> Sequence[Any]:
-    """The input as a sequence of tokens.
+def column_of(tokens: Any, arithmetic: Arithmetic) -> Column:
+    """The input as a column of values of an arithmetic.
 
     Raises RaspTypeError for what is no sequence, RaspValueError for an array that is not flat.
     """
-    if is_array(tokens):
+    if isinstance(tokens, Column):
+        found = tokens
+    elif isinstance(tokens, np.ndarray):
         if tokens.ndim != 1:
             raise RaspValueError(
                 "one input is a flat array",
@@ -26,22 +28,45 @@ def sequence_of(tokens: Any) -> Sequence[Any]:
                 found=f"shape {tokens.shape}",
                 hint="give program.batch(...) an array of shape (B, N)",
             )
-        return tokens  # type: ignore[no-any-return]
-    if isinstance(tokens, str | list | tuple):
-        return tokens
-    if isinstance(tokens, Iterable):
-        return list(tokens)
-    raise RaspTypeError(
-        "an input is a sequence",
-        expected="text, a list or an array",
-        found=f"{type(tokens).__name__}: {tokens!r}",
-    )
+        found = from_array(tokens)
+    elif isinstance(tokens, str | list | tuple):
+        found = from_values(tokens)
+    elif isinstance(tokens, Iterable):
+        found = from_values(list(tokens))
+    else:
+        raise RaspTypeError(
+            "an input is a sequence",
+            expected="text, a list or an array",
+            found=f"{type(tokens).__name__}: {tokens!r}",
+        )
+    return lifted(found, arithmetic)
 
 
-def positions_of(positions: Any, length: int) -> Any:
+def lifted(column: Column, arithmetic: Arithmetic) -> Column:
+    """The column with every value taken into the arithmetic."""
+    own: Column | None = arithmetic.entering(column)
+    if own is not None:
+        return own
+    if column.kind in "bi" or (column.kind in "fm" and arithmetic.name == "float64"):
+        return column
+    if column.kind == "f" and arithmetic.name == "float32":
+        return Column("f", column.data.astype(np.float32), length=column.length)
+    codes, vocabulary = column.coded()
+    if all(isinstance(value, str) for value in vocabulary):
+        return column
+    table = from_values([arithmetic.lift(value) for value in vocabulary])
+    return table.take(codes) if len(codes) == column.length else table.stretched(column.length)
+
+
+def given_as(result: Column, tokens: Any) -> Any:
+    """A result in the form of the input: a column, an array or a list."""
+    if isinstance(tokens, Column):
+        return result
+    return result.array() if isinstance(tokens, np.ndarray) else result.values()
+
+
+def positions_of(positions: Any, length: int) -> Array:
     """Positions to read, as an int64 array; each must be in 0..N-1."""
-    import numpy as np
-
     where = np.asarray(positions)
     if where.size == 0:
         where = where.astype(np.int64)
@@ -58,18 +83,3 @@ def positions_of(positions: Any, length: int) -> Any:
             found=f"{where.min()} to {where.max()}",
         )
     return where.astype(np.int64, copy=False)
-
-
-def array_of(values: Sequence[Any]) -> Any:
-    """Python values as an array: numeric where all are numbers, text where all are strings."""
-    import numpy as np
-
-    kinds = {type(value) for value in values}
-    if kinds <= {bool} or kinds <= {str} or kinds <= {int, float}:
-        try:
-            return np.array(values, dtype=np.float64 if float in kinds or not kinds else None)
-        except OverflowError:
-            pass
-    result = np.empty(len(values), dtype=object)
-    result[:] = list(values)
-    return result

@@ -37,6 +37,11 @@ def as_array(positions: Positions) -> Array:
     return positions
 
 
+def same(a: Positions, b: Positions) -> bool:
+    """Whether two sets are one object, or equal spans."""
+    return a is b or (isinstance(a, Span) and isinstance(b, Span) and a == b)
+
+
 def covers(whole: Positions, part: Positions) -> bool:
     """Whether a span holds every position of ``part``."""
     if whole is part:
@@ -112,8 +117,6 @@ def blocks(positions: Positions, size: int) -> Iterator[Positions]:
     """The positions in order, in blocks of at most ``size``."""
     for start in range(0, len(positions), size):
         if isinstance(positions, Span):
-            yield Span(
-                positions.start + start, min(positions.start + start + size, positions.stop)
-            )
+            yield Span(positions.start + start, min(positions.start + start + size, positions.stop))
         else:
             yield positions[start : start + size]

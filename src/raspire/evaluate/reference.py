@@ -87,7 +87,7 @@ class Evaluation:
         ]
 
     def _hardmax(self, node: Hardmax, among: Rows, score: list[Any]) -> Rows:
-        return [_greatest(row, score) for row in among]
+        return [greatest(row, score) for row in among]
 
     def _aggregate(self, node: Aggregate, selector: Rows, values: list[Any]) -> list[Any]:
         default = self.arithmetic.lift(node.default)
@@ -129,7 +129,8 @@ def guarded(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
-def _greatest(row: list[bool], score: list[Any]) -> list[bool]:
+def greatest(row: list[bool], score: list[Any]) -> list[bool]:
+    """Of the chosen cells of a row, those of greatest score."""
     chosen = [s for s, cell in zip(score, row, strict=True) if cell]
     if not chosen:
         return row

@@ -439,9 +439,9 @@ _declare("rsqrt", 1, _python("rsqrt", lambda a: 1 / math.sqrt(a)),
          range=lambda a: (0.0 if a[1] == math.inf else a[1] ** -0.5 if a[1] > 0 else 0.0,
                           a[0] ** -0.5 if a[0] > 0 else math.inf),
          family="gated:rsqrt")  # fmt: skip
-_declare("relu", 1, _python("relu", _numbers(lambda a: a if a > 0 else a * 0)),
+_declare("relu", 1, _python("relu", _numbers(lambda a: +a if a > 0 else a * 0)),
          numpy=lambda a: _np("where")(a > 0, a, a * 0),
-         exact=lambda a: a if a > 0 else 0, kind=_arithmetic_kind,
+         exact=lambda a: +a if a > 0 else 0, kind=_arithmetic_kind,
          range=lambda a: (max(a[0], 0.0), max(a[1], 0.0)), family="relu")  # fmt: skip
 
 _declare("to_str", 1, str, exact=str, kind=lambda *_: "s")

@@ -1,0 +1,122 @@
+"""Many inputs at once: those of one length run together, by the same array operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from raspire.arithmetic import Arithmetic, arithmetic_named
+from raspire.errors import RaspTypeError
+from raspire.evaluate.columns import Column
+from raspire.evaluate.engine import Run
+from raspire.evaluate.inputs import column_of
+from raspire.evaluate.plans import planned
+from raspire.evaluate.positions import Array, Span
+from raspire.program.nodes import Node, SOp
+
+CELLS = 1 << 19
+"""Positions that run together: enough for whole arrays, few enough for the caches."""
+
+
+def batch(
+    program: Node,
+    tokens: Any,
+    *,
+    arithmetic: str | Arithmetic = "float64",
+    budget: int = 2 << 30,
+    tick: Callable[[str, int, int], None] | None = None,
+) -> Any:
+    """The values on many inputs: an array (B, N) gives an array, a list of inputs a list.
+
+    A list may hold sequences of many lengths; those of one length run together.
+
+    >>> from raspire import indices, select, selector_width, tokens
+    >>> width = selector_width(select(tokens, tokens, "=="))
+    >>> batch(width, ["aab", "a", "bcb"])
+    [[2, 2, 1], [1], [2, 1, 2]]
+    >>> batch(width, np.array([[0, 0, 1], [5, 6, 7]])).tolist()
+    [[2, 2, 1], [1, 1, 1]]
+    """
+    if not isinstance(program, SOp):
+        raise RaspTypeError(
+            "a batch runs s-ops", expected="an s-op", found="a selector",
+            hint="evaluate a selector on one input at a time",
+        )  # fmt: skip
+    numbers = arithmetic_named(arithmetic)
+    run = _Batch(program, numbers, budget, tick or (lambda what, done, of: None))
+    if isinstance(tokens, np.ndarray):
+        return run.array(tokens)
+    return run.ragged(list(tokens))
+
+
+class _Batch:
+    def __init__(
+        self,
+        program: SOp,
+        arithmetic: Arithmetic,
+        budget: int,
+        tick: Callable[[str, int, int], None],
+    ) -> None:
+        self.program, self.arithmetic = program, arithmetic
+        self.budget, self.tick = budget, tick
+
+    def array(self, tokens: Array) -> Array:
+        """Rows of one length."""
+        if tokens.ndim != 2:
+            raise RaspTypeError(
+                "a batch is an array of two dimensions",
+                expected="an array of shape (B, N)",
+                found=f"shape {tokens.shape}",
+            )
+        rows, length = tokens.shape
+        if rows == 0 or length == 0:
+            return np.empty((rows, length))
+        size = max(1, CELLS // length)
+        found = []
+        for start in range(0, rows, size):
+            part = np.ascontiguousarray(tokens[start : start + size])
+            given = column_of(part.reshape(-1), self.arithmetic)
+            found.append(self.columns(given, len(part), length).array().reshape(part.shape))
+            self.tick("inputs", min(rows, start + size), rows)
+        if len({part.dtype.kind for part in found}) > 1:
+            found = _alike(found)
+        return np.concatenate(found)
+
+    def columns(self, given: Column, rows: int, length: int) -> Column:
+        """One block of rows, as one column of all of their positions."""
+        whole = Span(0, rows * length)
+        plan = planned(self.program, length, rows, whole, self.arithmetic)
+        assert isinstance(plan.program, SOp)
+        return Run(plan.demand, given, self.arithmetic, self.budget).value(plan.program)
+
+    def ragged(self, inputs: Sequence[Any]) -> list[list[Any]]:
+        """Sequences of many lengths, in buckets of one."""
+        sequences = [i.tolist() if isinstance(i, np.ndarray) else list(i) for i in inputs]
+        buckets: dict[int, list[int]] = {}
+        for at, sequence in enumerate(sequences):
+            buckets.setdefault(len(sequence), []).append(at)
+        found: list[list[Any]] = [[] for _ in sequences]
+        done = 0
+        for length, members in buckets.items():
+            done += len(members)
+            if not length:
+                continue
+            size = max(1, CELLS // length)
+            for start in range(0, len(members), size):
+                part = members[start : start + size]
+                flat = [token for at in part for token in sequences[at]]
+                given = column_of(flat, self.arithmetic)
+                values = self.columns(given, len(part), length).values()
+                for row, at in enumerate(part):
+                    found[at] = values[row * length : (row + 1) * length]
+            self.tick("inputs", done, len(sequences))
+        return found
+
+
+def _alike(parts: list[Array]) -> list[Array]:
+    kinds = {part.dtype.kind for part in parts}
+    if kinds <= set("if"):
+        return [part.astype(np.float64) for part in parts]
+    return [part.astype(object) for part in parts]

@@ -1,0 +1,215 @@
+"""Keys and queries of one comparison in one numbering: equal codes, or ranks in order.
+
+A code of -1 marks a key or query that nothing can equal (a NaN, or a query that is no key).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from raspire.errors import RaspTypeError
+from raspire.evaluate.columns import EXACT_FLOAT, Column, distinct_integers
+from raspire.evaluate.positions import Array
+
+
+def whole_numbers(column: Column) -> Array | None:
+    """The column as int64, -1 where it holds no natural number; None for text and the like.
+
+    Addresses are compared by value, so 1.0 and True address position 1.
+    """
+    if column.kind == "i":
+        return column.data
+    if column.kind == "b":
+        return column.data.astype(np.int64)
+    if column.kind in "fm":
+        data = column.data
+        with np.errstate(invalid="ignore"):
+            whole = (data == np.floor(data)) & (data >= 0) & (data < EXACT_FLOAT)
+        return np.where(whole, data, -1).astype(np.int64)
+    if column.kind == "c":
+        assert column.vocabulary is not None
+        table = [
+            int(v) if isinstance(v, bool | int | float) and v == v and 0 <= v < EXACT_FLOAT
+            and v == int(v) else -1
+            for v in column.vocabulary
+        ]  # fmt: skip
+        return np.array(table, dtype=np.int64)[column.data]
+    return None
+
+
+def _integral(column: Column) -> bool:
+    return column.kind in "bi"
+
+
+def numeric_pair(a: Column, b: Column) -> tuple[Array, Array] | None:
+    """Both as arrays that NumPy compares as Python would, or None."""
+    if not (a.kind in "bifm" and b.kind in "bifm"):
+        return None
+    if _integral(a) and _integral(b):
+        return a.data, b.data
+    for column in (a, b):
+        if column.kind == "i":
+            low, high = column.exact_bounds()
+            if low < -EXACT_FLOAT or high > EXACT_FLOAT:
+                return None
+    return a.data, b.data
+
+
+def equality_codes(keys: Column, queries: Column) -> tuple[Array, Array, int]:
+    """Codes 0..G-1 that are equal where key and query are; G.
+
+    Uniform columns give arrays of length 1.
+    """
+    pair = numeric_pair(keys, queries)
+    if pair is None:
+        return _by_value(keys, queries)
+    if _integral(keys) and _integral(queries):
+        return _integer_codes(keys, queries)
+    return _float_codes(*pair, same=keys is queries)
+
+
+def _integer_codes(keys: Column, queries: Column) -> tuple[Array, Array, int]:
+    low, high = keys.exact_bounds()
+    size = high - low + 1
+    k = keys.data.astype(np.int64, copy=False)
+    q = queries.data.astype(np.int64, copy=False)
+    if size <= 4 * (len(k) + len(q)) + 1024:
+        if keys is queries:
+            code = k - low if low else k
+            return code, code, size
+        if low == 0 and queries.bounds()[0] >= 0 and queries.bounds()[1] <= high:
+            return k, q, size
+        inside = (q >= low) & (q <= high)
+        return k - low if low else k, np.where(inside, q - low, -1), size
+    codes, values = distinct_integers(keys)
+    if keys is queries:
+        return codes, codes, len(values)
+    return codes, _found(values, q), len(values)
+
+
+def _found(values: Array, wanted: Array) -> Array:
+    """Where each wanted value is among ascending values, -1 if it is not."""
+    if len(values) == 0:
+        return np.full(len(wanted), -1, dtype=np.int64)
+    at = np.searchsorted(values, wanted)
+    at[at == len(values)] = 0
+    return np.where(values[at] == wanted, at, -1)
+
+
+def _float_codes(k: Array, q: Array, *, same: bool) -> tuple[Array, Array, int]:
+    # NaN equals nothing; -0.0 + 0.0 is 0.0, so that both zeros are one key.
+    values, codes = np.unique(k + 0.0, return_inverse=True)
+    codes = codes.reshape(-1)
+    if len(values) and np.isnan(values[-1]):
+        codes = np.where(np.isnan(k), -1, codes)
+    return codes, codes if same else _found(values, q + 0.0), len(values)
+
+
+def _by_value(keys: Column, queries: Column) -> tuple[Array, Array, int]:
+    """By Python's own equality, through the distinct values of both."""
+    k_codes, k_values = keys.coded()
+    q_codes, q_values = queries.coded()
+    number: dict[Any, int] = {}
+    k_table = [number.setdefault(v, len(number)) if v == v else -1 for v in k_values]
+    q_table = [number.get(v, -1) if v == v else -1 for v in q_values]
+    k_map, q_map = np.array(k_table, dtype=np.int64), np.array(q_table, dtype=np.int64)
+    size = max(1, len(number))
+    if keys is queries and k_table == list(range(len(k_table))):
+        return k_codes, k_codes, size
+    return k_map[k_codes], q_map[q_codes], size
+
+
+def ranks(keys: Column, queries: Column, *, loose: bool = False) -> tuple[Array, Array, int]:
+    """Integers in the order of keys and queries, 0..R-1; equal values have equal ranks.
+
+    Raises RaspTypeError where Python cannot order a key and a query; with ``loose`` any order of
+    the distinct values will do. NaN is not allowed here.
+    """
+    if _integral(keys) and _integral(queries):
+        return _integer_ranks(keys, queries)
+    pair = numeric_pair(keys, queries)
+    if pair is not None:
+        k, q = pair
+        values, both = np.unique(k if keys is queries else np.concatenate([k, q]),
+                                 return_inverse=True)  # fmt: skip
+        both = both.reshape(-1)
+        if keys is queries:
+            return both, both, len(values)
+        return both[: len(k)], both[len(k) :], len(values)
+    return _ordered_by_value(keys, queries, loose)
+
+
+def _integer_ranks(keys: Column, queries: Column) -> tuple[Array, Array, int]:
+    low, high = keys.exact_bounds()
+    k = keys.data.astype(np.int64, copy=False)
+    q = queries.data.astype(np.int64, copy=False)
+    if high - low >= (1 << 32):
+        values, codes = np.unique(np.concatenate([k, q]), return_inverse=True)
+        codes = codes.reshape(-1)
+        return codes[: len(k)], codes[len(k) :], len(values)
+    if keys is queries:
+        rank = k - low if low else k
+        return rank, rank, high - low + 1
+    # Two ranks more than there are keys: queries below and above all of them.
+    return k - (low - 1), np.clip(q, low - 1, high + 1) - (low - 1), high - low + 3
+
+
+def _ordered_by_value(keys: Column, queries: Column, loose: bool) -> tuple[Array, Array, int]:
+    k_codes, k_values = keys.coded()
+    q_codes, q_values = queries.coded()
+    k_present = [k_values[i] for i in np.flatnonzero(np.bincount(k_codes)).tolist()]
+    q_present = [q_values[i] for i in np.flatnonzero(np.bincount(q_codes)).tolist()]
+    distinct = dict.fromkeys([*k_present, *q_present])
+    try:
+        if None in distinct and not loose:
+            raise TypeError
+        order = list(distinct) if loose else sorted(distinct)
+    except TypeError:
+        raise _unordered(k_present, q_present) from None
+    number = {v: i for i, v in enumerate(order)}
+    k_map = np.array([number.get(v, -1) for v in k_values], dtype=np.int64)
+    q_map = np.array([number.get(v, -1) for v in q_values], dtype=np.int64)
+    return k_map[k_codes], q_map[q_codes], max(1, len(order))
+
+
+def _unordered(keys: list[Any], queries: list[Any]) -> RaspTypeError:
+    for key in keys:
+        for query in queries:
+            try:
+                if key is None or query is None:
+                    raise TypeError
+                _ = key < query
+            except TypeError:
+                return RaspTypeError(
+                    f"{type(key).__name__} and {type(query).__name__} have no order",
+                    expected="a key and a query of one ordered type",
+                    found=f"key {key!r}, query {query!r}",
+                )
+    return RaspTypeError("keys and queries have no order")
+
+
+def combined(
+    parts: list[tuple[Array, Array, int]], keys: int, queries: int
+) -> tuple[Array | None, Array | None, int]:
+    """Several codes as one: equal where all of them are; None stands for one group of all."""
+    if not parts:
+        return None, None, 1
+    k, q, size = parts[0]
+    for k_next, q_next, size_next in parts[1:]:
+        k_lost, q_lost = (k < 0) | (k_next < 0), (q < 0) | (q_next < 0)
+        same = k is q and k_next is q_next
+        k = np.where(k_lost, -1, k * size_next + k_next)
+        q = k if same else np.where(q_lost, -1, q * size_next + q_next)
+        size *= size_next
+        if size > 4 * (keys + queries) + 65536:
+            values, codes = np.unique(k, return_inverse=True)
+            k = np.where(k < 0, -1, codes.reshape(-1))
+            q = k if same else np.where(q < 0, -1, _found(values, q))
+            size = len(values)
+    return _stretched(k, keys), _stretched(q, queries), size
+
+
+def _stretched(codes: Array, length: int) -> Array:
+    return codes if len(codes) == length else np.broadcast_to(codes, (length,))

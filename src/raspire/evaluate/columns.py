@@ -1,0 +1,378 @@
+"""Columns: the values of an s-op at many positions, stored by kind.
+
+======  =====================================================================================
+kind    storage
+======  =====================================================================================
+``b``   booleans
+``i``   int64; results that could leave it are promoted to ``c``, never wrapped
+``f``   float64 (float32 in the arithmetic of that name)
+``m``   numbers of several types: float64 values beside a tag (0 bool, 1 int, 2 float), so that
+        ``[0, 0.5, 1.0]`` keeps its ints and floats apart; ints stay below 2^53
+``c``   anything hashable: codes into a vocabulary of values that differ in type or value
+``o``   objects that must not be compared (balls)
+``p``   elements of a prime field, as uint64
+======  =====================================================================================
+
+A *uniform* column stores one value for all its positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from raspire.errors import RaspTypeError
+from raspire.evaluate.positions import Array
+
+EXACT_FLOAT = 1 << 53
+"""Integers up to this size are exact in binary64."""
+
+BOOL, INT, FLOAT = 0, 1, 2
+_TAG_OF = {"b": BOOL, "i": INT, "f": FLOAT}
+_KIND_OF = "bif"
+
+
+class Column:
+    """Values at ``length`` positions; ``data`` has that length, or 1 if the column is uniform."""
+
+    __slots__ = ("_bounds", "_coded", "data", "kind", "length", "tags", "vocabulary")
+
+    def __init__(
+        self,
+        kind: str,
+        data: Array,
+        *,
+        length: int | None = None,
+        tags: Array | None = None,
+        vocabulary: list[Any] | None = None,
+        bounds: tuple[int, int] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.data = data
+        self.length = len(data) if length is None else length
+        self.tags = tags
+        self.vocabulary = vocabulary
+        self._bounds = bounds
+        self._coded: tuple[Array, list[Any]] | None = None
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __repr__(self) -> str:
+        return f"Column({self.kind!r}, {self.take(slice(0, 8)).values()}, length={self.length})"
+
+    @property
+    def uniform(self) -> bool:
+        """Whether one stored value stands for every position."""
+        return len(self.data) == 1
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the stored arrays."""
+        return int(self.data.nbytes + (0 if self.tags is None else self.tags.nbytes))
+
+    def bounds(self) -> tuple[int, int]:
+        """Bounds of a column of integers or booleans (the exact ones unless seeded)."""
+        if self._bounds is None:
+            self._bounds = self.exact_bounds()
+        return self._bounds
+
+    def exact_bounds(self) -> tuple[int, int]:
+        """The least and greatest value of a column of integers or booleans."""
+        if len(self.data) == 0:
+            return 0, 0
+        self._bounds = int(self.data.min()), int(self.data.max())
+        return self._bounds
+
+    def has_nan(self) -> bool:
+        """Whether some value is a NaN."""
+        if self.kind in "fm":
+            return len(self.data) > 0 and bool(np.isnan(self.data.min()))
+        if self.kind == "c" and self.vocabulary is not None:
+            return any(v != v for v in self.vocabulary)
+        return False
+
+    def take(self, where: Array | slice) -> Column:
+        """The column at these offsets (an index array or a slice)."""
+        if self.uniform:
+            if isinstance(where, slice):
+                count = len(range(*where.indices(self.length)))
+            else:
+                count = int(np.count_nonzero(where)) if where.dtype == bool else len(where)
+            if self.length != 1 or count > 0:
+                return self.stretched(count)
+        tags = None if self.tags is None else self.tags[where]
+        found = Column(self.kind, self.data[where], tags=tags, vocabulary=self.vocabulary)
+        found._bounds = self._bounds
+        return found
+
+    def stretched(self, length: int) -> Column:
+        """A uniform column over another number of positions."""
+        data, tags = self.data, self.tags
+        if length == 0:
+            data, tags = data[:0], None if tags is None else tags[:0]
+        return Column(
+            self.kind,
+            data,
+            length=length,
+            tags=tags,
+            vocabulary=self.vocabulary,
+            bounds=self._bounds,
+        )
+
+    def full(self) -> Column:
+        """The same column with every position stored."""
+        if not self.uniform or self.length == 1:
+            return self
+        tags = None if self.tags is None else np.repeat(self.tags, self.length)
+        data = np.repeat(self.data, self.length)
+        return Column(self.kind, data, tags=tags, vocabulary=self.vocabulary, bounds=self._bounds)
+
+    def value(self, offset: int) -> Any:
+        """One value, as a Python value."""
+        return self.take(slice(offset, offset + 1)).values()[0]
+
+    def values(self) -> list[Any]:
+        """All values, as Python values."""
+        if self.kind in "bif":
+            found: list[Any] = self.data.tolist()
+        elif self.kind == "m":
+            assert self.tags is not None
+            found = [(bool, int, float)[t](v) for v, t in zip(self.data, self.tags, strict=True)]
+        elif self.kind == "c":
+            assert self.vocabulary is not None
+            found = [self.vocabulary[code] for code in self.data.tolist()]
+        else:
+            found = [int(v) if self.kind == "p" else v for v in self.data.tolist()]
+        return found * self.length if self.uniform else found
+
+    def array(self) -> Array:
+        """All values as an array: numbers, booleans or text if they are of one kind."""
+        whole = self.full()
+        if whole.kind in "bifp":
+            return whole.data
+        if whole.kind == "m" and not np.any(whole.tags == BOOL):
+            return whole.data
+        codes, vocabulary = whole.coded()
+        objects = np.empty(len(vocabulary), dtype=object)
+        objects[:] = vocabulary
+        if all(type(v) is str for v in vocabulary) and vocabulary:
+            return np.array(vocabulary)[codes]
+        return objects[codes] if len(codes) else np.empty(0)
+
+    def truth(self) -> Column:
+        """Python's truth of every value."""
+        if self.kind == "b":
+            return self
+        if self.kind == "c":
+            assert self.vocabulary is not None
+            table = np.array([bool(v) for v in self.vocabulary], dtype=np.bool_)
+            return Column("b", table[self.data], length=self.length)
+        return Column("b", self.data.astype(np.bool_), length=self.length)
+
+    def kinds(self) -> str:
+        """The simple kinds that occur: for a mixed column those of its tags."""
+        if self.kind != "m":
+            return self.kind
+        assert self.tags is not None
+        counts = np.bincount(self.tags, minlength=3).tolist()
+        return "".join(k for k, n in zip(_KIND_OF, counts, strict=False) if n)
+
+    def part(self, kind: str, where: Array) -> Column:
+        """The values of a mixed column at ``where``, all of which have this simple kind."""
+        data = self.data[where]
+        dtypes = {"b": np.bool_, "i": np.int64, "f": np.float64}
+        return Column(kind, data.astype(dtypes[kind]))
+
+    def coded(self) -> tuple[Array, list[Any]]:
+        """Codes and the vocabulary of distinct values (of type and value) that they point to."""
+        if self._coded is None:
+            self._coded = _factorise(self)
+        return self._coded
+
+
+def constant(value: Any, length: int) -> Column:
+    """A uniform column."""
+    return from_values([value]).stretched(length) if length else from_values([])
+
+
+def indices(start: int, stop: int) -> Column:
+    """The integers start, ..., stop-1."""
+    return Column("i", np.arange(start, stop, dtype=np.int64), bounds=(start, max(start, stop - 1)))
+
+
+def _plain(values: Sequence[Any]) -> Sequence[Any]:
+    """NumPy scalars become Python values."""
+    return [v.item() if isinstance(v, np.generic) else v for v in values]
+
+
+def from_values(values: Sequence[Any]) -> Column:
+    """A column of Python values, of the narrowest kind that keeps types and values apart."""
+    types = set(map(type, values))
+    if any(issubclass(t, np.generic) for t in types):
+        values = _plain(values)
+        types = set(map(type, values))
+    if types <= {bool, int, float}:
+        found = _numeric(values, types)
+        if found is not None:
+            return found
+    if any(t.__module__.startswith("flint") for t in types):
+        objects = np.empty(len(values), dtype=object)
+        objects[:] = list(values)
+        return Column("o", objects)
+    if types == {str}:
+        return _coded_by({v: v for v in dict.fromkeys(values)}, values)
+    try:
+        keys = [(type(v), v) for v in values]
+        return _coded_by(dict(zip(keys, values, strict=True)), keys)
+    except TypeError:
+        kinds = ", ".join(sorted(t.__name__ for t in types))
+        raise RaspTypeError(
+            "these cannot be the values of an s-op",
+            expected="booleans, numbers, strings, tuples or None",
+            found=kinds,
+        ) from None
+
+
+def _coded_by(distinct: dict[Any, Any], keys: Sequence[Any]) -> Column:
+    code = dict(zip(distinct, range(len(distinct)), strict=True))
+    data = np.fromiter(map(code.__getitem__, keys), dtype=np.int64, count=len(keys))
+    return Column("c", data, vocabulary=list(distinct.values()))
+
+
+def _numeric(values: Sequence[Any], types: set[type]) -> Column | None:
+    if types == {bool}:
+        return Column("b", np.array(values, dtype=np.bool_))
+    if types == {float}:
+        return Column("f", np.array(values, dtype=np.float64))
+    if types <= {int}:
+        try:
+            return Column("i", np.array(values, dtype=np.int64))
+        except OverflowError:
+            return None
+    if any(type(v) is int and abs(v) > EXACT_FLOAT for v in values):
+        return None
+    tag = {bool: BOOL, int: INT, float: FLOAT}
+    tags = np.fromiter((tag[type(v)] for v in values), dtype=np.uint8, count=len(values))
+    return Column("m", np.array(values, dtype=np.float64), tags=tags)
+
+
+def from_array(array: Array) -> Column:
+    """A flat NumPy array as a column; numbers are not copied.
+
+    Raises RaspTypeError for an array of anything but booleans, numbers, text or objects.
+    """
+    if array.dtype.kind == "b":
+        return Column("b", array)
+    if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
+        return Column("i", array.astype(np.int64, copy=False))
+    if array.dtype.kind == "f":
+        return Column("f", array.astype(np.float64, copy=False))
+    if array.dtype.kind in "US":
+        values, codes = np.unique(array, return_inverse=True)
+        return Column("c", codes.astype(np.int64).reshape(-1), vocabulary=values.tolist())
+    if array.dtype.kind in "Ou":
+        return from_values(array.tolist())
+    raise RaspTypeError(
+        "an array of this type is no input",
+        expected="booleans, integers, floats, text or objects",
+        found=str(array.dtype),
+    )
+
+
+def _factorise(column: Column) -> tuple[Array, list[Any]]:
+    data = column.data
+    if column.kind == "c":
+        assert column.vocabulary is not None
+        return data, column.vocabulary
+    if column.kind == "b":
+        return data.astype(np.int64), [False, True]
+    if column.kind == "i":
+        codes, values = distinct_integers(column)
+        return codes, values.tolist()
+    if column.kind == "f":
+        bits, codes = np.unique(data.astype(np.float64).view(np.int64), return_inverse=True)
+        return codes.reshape(-1), bits.view(np.float64).tolist()
+    if column.kind == "m":
+        assert column.tags is not None
+        pairs = np.stack([column.tags.astype(np.int64), data.view(np.int64)])
+        rows, codes = np.unique(pairs, axis=1, return_inverse=True)
+        kinds = [(bool, int, float)[t] for t in rows[0]]
+        numbers = rows[1].copy().view(np.float64)
+        return codes.reshape(-1), [k(v) for k, v in zip(kinds, numbers, strict=True)]
+    return np.arange(len(data)), list(data)
+
+
+def distinct_integers(column: Column) -> tuple[Array, Array]:
+    """Codes and ascending distinct values of a column of integers or booleans."""
+    low, high = column.exact_bounds()
+    data = column.data.astype(np.int64, copy=False)
+    if high - low < 4 * len(data) + 1024:
+        present = np.zeros(high - low + 1, dtype=np.bool_)
+        present[data - low] = True
+        values = np.flatnonzero(present) + low
+        if len(values) == len(present):
+            return data - low, values
+        rank = np.cumsum(present) - 1
+        return rank[data - low], values
+    values, codes = np.unique(data, return_inverse=True)
+    return codes.reshape(-1), values
+
+
+def assemble(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
+    """One column from pieces: pairs of offsets (or a mask) and the values that go there."""
+    pieces = [(where, column) for where, column in pieces if len(column)]
+    kinds = {column.kind for _, column in pieces}
+    if len(kinds) == 1 and kinds <= set("bifop"):
+        first = pieces[0][1]
+        data = np.empty(length, dtype=first.data.dtype)
+        for where, column in pieces:
+            data[where] = column.data
+        return Column(first.kind, data)
+    if kinds <= set("bifm") and all(exact_in_float(column) for _, column in pieces):
+        return _assemble_mixed(length, pieces)
+    return _assemble_coded(length, pieces)
+
+
+def mixed(column: Column) -> Column:
+    """A column of numbers as a mixed one; its integers must be exact as floats."""
+    if column.kind == "m":
+        return column
+    whole = column.full()
+    tags = np.full(len(whole), _TAG_OF[column.kind], dtype=np.uint8)
+    return Column("m", whole.data.astype(np.float64), tags=tags)
+
+
+def exact_in_float(column: Column) -> bool:
+    """Whether all values are numbers that binary64 holds exactly."""
+    if column.kind != "i":
+        return column.kind in "bfm"
+    low, high = column.bounds()
+    if low >= -EXACT_FLOAT and high <= EXACT_FLOAT:
+        return True
+    low, high = column.exact_bounds()
+    return low >= -EXACT_FLOAT and high <= EXACT_FLOAT
+
+
+def _assemble_mixed(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
+    data, tags = np.empty(length), np.empty(length, dtype=np.uint8)
+    for where, column in pieces:
+        data[where] = column.data
+        tags[where] = column.tags if column.tags is not None else _TAG_OF[column.kind]
+    return Column("m", data, tags=tags)
+
+
+def _assemble_coded(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
+    data = np.zeros(length, dtype=np.int64)
+    code: dict[tuple[type, Any], int] = {}
+    vocabulary: list[Any] = []
+    for where, column in pieces:
+        codes, values = column.coded()
+        for value in values:
+            if code.setdefault((type(value), value), len(vocabulary)) == len(vocabulary):
+                vocabulary.append(value)
+        table = np.array([code[type(v), v] for v in values], dtype=np.int64)
+        data[where] = table[codes]
+    return Column("c", data, vocabulary=vocabulary)

@@ -1,0 +1,297 @@
+"""Primitives on columns: NumPy where the record has a form, else the scalar form once for every
+distinct combination of values.
+
+Whatever NumPy would answer silently (a division by zero, an overflow) is asked again of the scalar
+form, which raises or gives Python's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from raspire.arithmetic import Arithmetic
+from raspire.evaluate.codes import equality_codes, numeric_pair
+from raspire.evaluate.columns import Column, assemble, constant, exact_in_float, from_values
+from raspire.evaluate.positions import Array
+from raspire.evaluate.reference import guarded
+from raspire.program.primitives import Primitive
+
+INT64 = (-(1 << 63) + 1, (1 << 63) - 1)
+COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
+LOGIC = {"and", "or", "not", "indicator", "to_bool"}
+TOTAL = COMPARISONS | LOGIC | {"add", "sub", "mul", "neg", "pos", "abs", "relu", "to_float",
+                               "maximum", "minimum", "where"}  # fmt: skip
+"""Records whose NumPy form never hides an error of the scalar form."""
+
+
+def apply(record: Primitive, columns: Sequence[Column], arithmetic: Arithmetic) -> Column:
+    """The primitive position by position; all columns have one length, at least 1."""
+    length = len(columns[0])
+    if length == 0:
+        return from_values([])
+    own: Column | None = arithmetic.columns(record, columns)
+    if own is not None:
+        return own
+    if all(column.uniform for column in columns):
+        form = _form(record, arithmetic)
+        return constant(form(*(column.value(0) for column in columns)), length)
+    found = _fast(record, columns, arithmetic, length)
+    if found is None:
+        found = _by_distinct(record, columns, arithmetic, length)
+    if found.kind == "f" and arithmetic.name == "float32":
+        found = Column("f", found.data.astype(np.float32), length=length)
+    return found
+
+
+def _form(record: Primitive, arithmetic: Arithmetic) -> Callable[..., Any]:
+    return guarded(arithmetic.form(record), record.name)
+
+
+def _fast(
+    record: Primitive, columns: Sequence[Column], arithmetic: Arithmetic, length: int
+) -> Column | None:
+    name = record.name
+    if name in LOGIC:
+        columns = [column.truth() for column in columns]
+    if name == "where":
+        return _where(columns[0].truth(), columns[1], columns[2], length)
+    if name in ("eq", "ne") and numeric_pair(*columns) is None:
+        if any(column.kind in "op" for column in columns):
+            return None
+        k, q, _ = equality_codes(*columns)
+        equal = (k == q) & (k >= 0)
+        return Column("b", equal if name == "eq" else ~equal, length=length)
+    if record.numpy is None or any(column.kind not in "bifm" for column in columns):
+        return None
+    if arithmetic.name not in ("float64", "float32") and not _whole(record, columns):
+        return None
+    if name in COMPARISONS:
+        pair = numeric_pair(*columns)
+        return None if pair is None else Column("b", record.numpy(*pair), length=length)
+    if name in ("maximum", "minimum") and len({c.kinds() for c in columns}) > 1:
+        first = _fast_choice(columns, name == "maximum")
+        return None if first is None else _where(first, columns[0], columns[1], length)
+    return _by_kind(record, columns, arithmetic, length)
+
+
+def _whole(record: Primitive, columns: Sequence[Column]) -> bool:
+    kinds = [column.kind for column in columns]
+    return record.name in COMPARISONS | LOGIC or (
+        all(kind in "bi" for kind in kinds) and record.kind(*kinds) in "bi"
+    )
+
+
+def _fast_choice(columns: Sequence[Column], greatest: bool) -> Column | None:
+    pair = numeric_pair(*columns)
+    if pair is None:
+        return None
+    return Column("b", pair[0] > pair[1] if greatest else pair[0] < pair[1], length=len(columns[0]))
+
+
+def _by_kind(
+    record: Primitive, columns: Sequence[Column], arithmetic: Arithmetic, length: int
+) -> Column | None:
+    """Mixed columns are split by tag, unless every tag gives a float."""
+    if not any(column.kind == "m" for column in columns):
+        return _simple(record, columns, [c.kind for c in columns], arithmetic, length)
+    choices = [column.kinds() for column in columns]
+    results = {record.kind(*kinds) for kinds in product(*choices)}
+    if results == {"f"}:
+        floats = [Column("f", c.data, length=length) if c.kind == "m" else c for c in columns]
+        return _simple(record, floats, [c.kind for c in floats], arithmetic, length)
+    return _split(record, columns, arithmetic, length)
+
+
+def _split(
+    record: Primitive, columns: Sequence[Column], arithmetic: Arithmetic, length: int
+) -> Column | None:
+    groups = np.zeros(length, dtype=np.int64)
+    for column in columns:
+        groups *= 3
+        if column.tags is not None:
+            groups += column.tags
+    pieces = []
+    for group in np.flatnonzero(np.bincount(groups)).tolist():
+        where = np.flatnonzero(groups == group)
+        parts: list[Column] = []
+        for column in reversed(columns):
+            group, tag = divmod(group, 3)
+            parts.insert(0, column.part("bif"[tag], where) if column.kind == "m"
+                         else column.take(where))  # fmt: skip
+        pieces.append((where, apply(record, parts, arithmetic)))
+    return assemble(length, pieces)
+
+
+def _simple(
+    record: Primitive,
+    columns: Sequence[Column],
+    kinds: Sequence[str],
+    arithmetic: Arithmetic,
+    length: int,
+) -> Column | None:
+    result = record.kind(*kinds)
+    name = record.name
+    if result == "i" and all(kind in "bi" for kind in kinds):
+        seeded = _integer_bounds(name, columns)
+        if seeded is None:
+            return None
+        arrays = [c.data.astype(np.int64, copy=False) for c in columns]
+        if name in ("floordiv", "mod") and not arrays[1].all():
+            _ask_again(record, columns, arithmetic, np.flatnonzero(arrays[1] == 0)[:1])
+        data = _run(record, name, arrays)
+        return Column("i", data, length=length, bounds=seeded if seeded != INT64 else None)
+    if result == "f" or (result == "i" and name in ("round", "floor", "ceil", "to_int")):
+        arrays = []
+        for column in columns:
+            if not exact_in_float(column):
+                return None
+            arrays.append(column.data if column.kind == "f" else column.data.astype(np.float64))
+        if result == "i" and not _fits(arrays[0]):
+            return None
+        data = _run(record, name, arrays)
+        if result == "f" and name not in TOTAL:
+            data = _checked(record, columns, arrays, data, arithmetic)
+        return Column(result, data, length=length)
+    if result == "b":
+        return Column("b", _run(record, name, [c.data for c in columns]), length=length)
+    if result in "if" and all(kind == result for kind in kinds):
+        return Column(result, _run(record, name, [c.data for c in columns]), length=length)
+    return None
+
+
+def _run(record: Primitive, name: str, arrays: Sequence[Array]) -> Array:
+    with np.errstate(all="ignore"):
+        if name == "mod" and arrays[0].dtype == np.int64 and arrays[1].shape == (1,):
+            divisor = int(arrays[1][0])  # dividing by one number is far faster than remainders
+            if divisor > 0 and divisor & (divisor - 1) == 0:
+                return np.asarray(arrays[0] & (divisor - 1))
+            quotient = arrays[0] // divisor
+            np.multiply(quotient, divisor, out=quotient)
+            return np.asarray(np.subtract(arrays[0], quotient, out=quotient))
+        assert record.numpy is not None
+        return np.asarray(record.numpy(*arrays))
+
+
+def _integer_bounds(name: str, columns: Sequence[Column]) -> tuple[int, int] | None:
+    """Bounds of the result; None if it could leave int64; INT64 if nothing is known."""
+    found = _propagated(name, [column.bounds() for column in columns])
+    if not _inside(found):
+        found = _propagated(name, [column.exact_bounds() for column in columns])
+    return found if _inside(found) else None
+
+
+def _inside(bounds: tuple[int, int]) -> bool:
+    return bounds[0] >= INT64[0] and bounds[1] <= INT64[1]
+
+
+def _propagated(name: str, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    (a, b), (c, d) = bounds[0], bounds[-1]
+    if name == "add":
+        return a + c, b + d
+    if name == "sub":
+        return a - d, b - c
+    if name == "mul":
+        corners = (a * c, a * d, b * c, b * d)
+        return min(corners), max(corners)
+    if name == "neg":
+        return -b, -a
+    if name == "pos":
+        return a, b
+    if name == "mod" and c > 0:
+        return 0, d - 1
+    if name == "floordiv" and c > 0:
+        return min(a // c, a // d), max(b // c, b // d)
+    if name == "indicator":
+        return 0, 1
+    return INT64
+
+
+def _fits(data: Array) -> bool:
+    """Whether every float, rounded, is an int64."""
+    return bool(np.all(np.abs(data) < 2.0**62))
+
+
+def _checked(
+    record: Primitive,
+    columns: Sequence[Column],
+    arrays: Sequence[Array],
+    data: Array,
+    arithmetic: Arithmetic,
+) -> Array:
+    if np.isfinite(data).all():
+        return data
+    nan_in = np.zeros(len(data), dtype=np.bool_)
+    for array in arrays:
+        nan_in = nan_in | np.isnan(array)
+    suspects = np.flatnonzero(~np.isfinite(data) & ~nan_in)
+    for at, value in zip(suspects, _ask_again(record, columns, arithmetic, suspects), strict=True):
+        data[at] = value
+    return data
+
+
+def _ask_again(
+    record: Primitive, columns: Sequence[Column], arithmetic: Arithmetic, where: Array
+) -> list[Any]:
+    form = _form(record, arithmetic)
+    return [form(*values) for values in zip(*(c.take(where).values() for c in columns),
+                                            strict=True)]  # fmt: skip
+
+
+def _where(condition: Column, yes: Column, no: Column, length: int) -> Column:
+    if condition.uniform:
+        return yes if condition.data[0] else no
+    if yes.kind == no.kind and yes.kind in "bifp":
+        data = np.where(condition.data, yes.data, no.data)
+        low, high = (yes.bounds(), no.bounds()) if yes.kind == "i" else ((0, 0), (0, 0))
+        bounds = min(low[0], high[0]), max(low[1], high[1])
+        return Column(yes.kind, data, bounds=bounds if yes.kind == "i" else None)
+    if yes.kind == no.kind == "c" and yes.vocabulary is no.vocabulary:
+        data = np.where(condition.data, yes.data, no.data)
+        return Column("c", data, vocabulary=yes.vocabulary)
+    on, off = np.flatnonzero(condition.data), np.flatnonzero(~condition.data)
+    if len(on) == 0 or len(off) == 0:
+        return yes if len(on) else no
+    return assemble(length, [(on, yes.take(on)), (off, no.take(off))])
+
+
+def _by_distinct(
+    record: Primitive, columns: Sequence[Column], arithmetic: Arithmetic, length: int
+) -> Column:
+    form = _form(record, arithmetic)
+    if any(column.kind == "o" for column in columns):
+        lists = [column.values() for column in columns]
+        return from_values([form(*values) for values in zip(*lists, strict=True)])
+    inverse, chosen = distinct_rows([column.coded() for column in columns], length)
+    return from_values([form(*values) for values in chosen]).take(inverse)
+
+
+def distinct_rows(
+    coded: Sequence[tuple[Array, list[Any]]], length: int
+) -> tuple[Array, list[tuple[Any, ...]]]:
+    """The distinct combinations of values, and for every position which one it has."""
+    codes: Array = np.zeros(1, dtype=np.int64)
+    picks: list[list[int]] = [[]]
+    values: list[list[Any]] = []
+    for column_codes, vocabulary in coded:
+        size = max(1, len(vocabulary))
+        codes, distinct = _distinct_codes(codes * size + column_codes, len(picks) * size)
+        picks = [[*picks[code // size], code % size] for code in distinct]
+        values.append(vocabulary)
+    rows = [tuple(v[i] for v, i in zip(values, pick, strict=True)) for pick in picks]
+    return (codes if len(codes) == length else np.repeat(codes, length)), rows
+
+
+def _distinct_codes(codes: Array, size: int) -> tuple[Array, list[int]]:
+    if size <= 4 * len(codes) + 1024:
+        present = np.zeros(size, dtype=np.bool_)
+        present[codes] = True
+        distinct = np.flatnonzero(present)
+        if len(distinct) == size:
+            return codes, distinct.tolist()
+        return (np.cumsum(present) - 1)[codes], distinct.tolist()
+    found, inverse = np.unique(codes, return_inverse=True)
+    return inverse.reshape(-1), found.tolist()
