@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from raspire.cli.run import source_of
 from raspire.errors import RaspError
 
 if TYPE_CHECKING:
@@ -84,9 +85,7 @@ def check(file: str, as_json: bool) -> None:
 
     The exit code is 1 if anything is wrong.
     """
-    from raspire.language.interpreter import read_source
-
-    found = findings(read_source(file))
+    found = findings(source_of(file))
     texts = found.pop("texts")
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))

@@ -12,6 +12,7 @@ from raspire.errors import RaspError, RaspValueError
 
 if TYPE_CHECKING:
     from raspire.language.interpreter import Interpreter
+    from raspire.language.source import Source
 
 
 def given_input(text: str | None, tokens: str | None, file: str | None) -> Any:
@@ -46,15 +47,26 @@ def input_options(command: Any) -> Any:
     return command
 
 
+def source_of(file: str) -> Source:
+    """The text of a file, or of one of our own programs by its name (``reverse``, ``sort`` ...).
+
+    Raises RaspLoadError.
+    """
+    from raspire.language.interpreter import read_source
+    from raspire.library.sources import source_names, source_path
+
+    if not Path(file).exists() and file in source_names():
+        return read_source(str(source_path(file)))
+    return read_source(file)
+
+
 def last_value(interpreter: Interpreter, path: str) -> tuple[str, Any]:
     """Run a file up to its first failure; the name and value of its last result.
 
     Raises RaspError.
     """
-    from raspire.language.interpreter import read_source
-
     name, value = "out", None
-    for outcome in interpreter.run(read_source(path)):
+    for outcome in interpreter.run(source_of(path)):
         if outcome.error is not None:
             raise outcome.error
         if outcome.kind == "value":
@@ -71,7 +83,10 @@ def last_value(interpreter: Interpreter, path: str) -> tuple[str, Any]:
 def run(
     file: str, text: str | None, tokens: str | None, input_file: str | None, as_json: bool
 ) -> None:
-    """Run a RASP file on an input and print its last value."""
+    """Run a RASP file on an input and print its last value.
+
+    FILE may also be the name of one of our own programs, such as reverse, sort or dyck1.
+    """
     from raspire.language.interpreter import Interpreter
     from raspire.language.report import fact, fault
     from raspire.session import printing
