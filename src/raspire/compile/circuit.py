@@ -93,9 +93,9 @@ def circuit_of(plan: Plan, slots: Slots) -> Circuit:
     writer: dict[Cell, str] = {}
     embedded = [c for c in slots.of if c.source is None]
     nodes = [Component("embedding", "embedding", 0, 0, "embedding", _carried(embedded, slots))]
-    writer.update({cell: "embedding" for cell in embedded})
+    writer.update(dict.fromkeys(embedded, "embedding"))
     for part, (name, index) in names.items():
-        writer.update({cell: name for cell in part.writes})
+        writer.update(dict.fromkeys(part.writes, name))
         kind = "head" if isinstance(part, HeadPart) else "units"
         carried = _carried(part.writes, slots)
         nodes.append(Component(name, kind, part.layer - 1, index, part.label, carried))

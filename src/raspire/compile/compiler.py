@@ -76,7 +76,9 @@ def compile(
     embedded = [TOK, BOS, *settle(plan, () if isinstance(symbols, Real) else symbols, max_length)]
     certificate = certify(plan, embedded, precision)
     slots = allocate(plan, embedded)
-    emitter = Emitter(name or program.label or "program", plan, slots, symbols, max_length, bos, pad)
+    emitter = Emitter(
+        name or program.label or "program", plan, slots, symbols, max_length, bos, pad
+    )
     model = emitter.build(output.kind, output.labels).build()
     if attention == "softmax":
         model = saturated(model, precision)

@@ -16,8 +16,9 @@ from raspire.compile.domain import (
     is_number,
     mean_of,
 )
-from raspire.compile.grid import LIMIT, grid, lifted, meaning, on_grid, size_of
-from raspire.compile.lowering import WIDTH, Share, is_source
+from raspire.compile.grid import LIMIT, grid, lifted, on_grid, size_of
+from raspire.compile.lowering import Share, is_source
+from raspire.compile.naming import text_of
 from raspire.compile.predicate import Clause, clauses
 from raspire.errors import UnsupportedError
 from raspire.program.nodes import (
@@ -34,7 +35,7 @@ from raspire.program.nodes import (
 from raspire.program.walk import topological
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-TRUTH = ("and", "or", "not", "to_bool", *COMPARISONS)
+TRUTH = ("and", "or", "not", "to_bool", "indicator", *COMPARISONS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +123,7 @@ class Facts:
 
             found, greatest = clauses(selector, self)
             copies = any(one_key(clause, self) for clause in found)
-            reaches = all(
-                c.keys is c.queries and bool(c.table.diagonal().all()) for c in found
-            )
+            reaches = all(c.keys is c.queries and bool(c.table.diagonal().all()) for c in found)
             empty = any(not c.table.any() for c in found)
             self.selections[selector] = Selection(found, greatest, copies, reaches, empty)
         return self.selections[selector]
@@ -180,7 +179,7 @@ class Facts:
             return finite([*means.values, *rest])
         if rest and not is_number(default):
             raise UnsupportedError(
-                f"{node!r} is {default!r} where nothing is selected, among values too many to list",
+                f"{text_of(node)} is {default!r} where nothing is selected, among values too many to list",
                 where=node.place,
                 expected="a number as default",
                 found=str(means),
@@ -204,7 +203,7 @@ class Facts:
         mixed = isinstance(value, Finite) and any(is_number(v) for v in value.values)
         if mixed and not selection.copies and not value.numeric:
             raise UnsupportedError(
-                f"{node!r} may average numbers together with what is no number",
+                f"{text_of(node)} may average numbers together with what is no number",
                 where=node.place,
                 expected="numbers only, or a selector that selects one position",
                 found=str(value),
@@ -252,7 +251,9 @@ class Facts:
             return None
         return grid(listed)
 
-    def values_on(self, node: SOp, variables: list[SOp], points: list[tuple[Any, ...]]) -> list[Any]:
+    def values_on(
+        self, node: SOp, variables: list[SOp], points: list[tuple[Any, ...]]
+    ) -> list[Any]:
         """The values of an expression at points of a grid of its variables."""
         columns = {v: [p[i] for p in points] for i, v in enumerate(variables)}
         return on_grid(node, columns)
@@ -276,7 +277,7 @@ class Facts:
             self.undefined[node] = ()
         if all(v is UNDEFINED for v in values):
             raise UnsupportedError(
-                f"{node!r} has a value on no input",
+                f"{text_of(node)} has a value on no input",
                 where=node.place,
                 hint="look at the alphabet: the expression fails on every symbol of it",
             )
@@ -287,9 +288,7 @@ class Facts:
         name = node.primitive.name
         domains = [self.domain(a) for a in node.args]
         if name in TRUTH:
-            return Finite((False, True))
-        if name == "indicator":
-            return Finite((0, 1))
+            return Finite((0, 1) if name == "indicator" else (False, True))
         if not all(d.numeric for d in domains):
             raise self._too_many(node, domains)
         if name in ("add", "sub", "mul"):
@@ -306,19 +305,11 @@ class Facts:
 
     def _too_many(self, node: Apply, domains: list[Domain]) -> UnsupportedError:
         return UnsupportedError(
-            f"{node!r} cannot become a feed-forward layer: {node.primitive.name} is a function "
+            f"{text_of(node)} cannot become a feed-forward layer: {node.primitive.name} is a function "
             "of which only the values are known, and its arguments are too many to list",
             where=node.place,
             expected=f"at most {LIMIT} combinations of values, or a named function "
             "(+ - * /, exp, log, sqrt, recip, comparisons, where, ...)",
-            found="; ".join(f"{a!r}: {d}" for a, d in zip(node.args, domains, strict=True)),
+            found="; ".join(f"{text_of(a)}: {d}" for a, d in zip(node.args, domains, strict=True)),
             hint="a smaller maximal length or alphabet, or a named function",
         )
-
-
-def width_of(node: SOp) -> bool:
-    """Whether the node is the width that a share stands for."""
-    return isinstance(node, Apply) and node.primitive is WIDTH
-
-
-__all__ = ["COMPARISONS", "Facts", "Selection", "meaning", "width_of"]

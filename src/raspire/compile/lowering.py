@@ -247,6 +247,11 @@ def is_source(node: Node) -> bool:
     return isinstance(node, Tokens | Indices | Aggregate | Share)
 
 
+def width_of(node: Node) -> bool:
+    """Whether the node is the width that a share stands for."""
+    return isinstance(node, Apply) and node.primitive is WIDTH
+
+
 def apply(name: str, *args: SOp) -> Apply:
     """The primitive of that name over some s-ops."""
     return Apply(primitive(name), *args)

@@ -62,9 +62,7 @@ def _nearest(domain: Finite, form: Form) -> Output:
 def _symbols(node: SOp, domain: Finite, resolver: Resolver) -> Output:
     rows = np.eye(len(domain))
     spare = resolver.spare_value(node)
-    forms = [
-        Form() if i == spare else resolver.form(node, rows[i]) for i in range(len(domain))
-    ]
+    forms = [Form() if i == spare else resolver.form(node, rows[i]) for i in range(len(domain))]
     if spare is not None:
         rest = constant(1)
         for form in forms:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from raspire.compile.domain import Domain, Finite, Vector, is_number
 from raspire.compile.grid import lifted
 from raspire.compile.lowering import negated, pair_of
+from raspire.compile.naming import text_of
 from raspire.errors import UnsupportedError
 from raspire.program.nodes import Apply, Combine, Constant, Hardmax, Node, Select, Selector, SOp
 from raspire.program.primitives import Primitive
@@ -116,15 +117,13 @@ def _clause(selector: Selector, domains: Domains) -> Clause:
     query_values = _listed(queries, domains, selector)
     if len(key_values) * len(query_values) > _TABLE:
         raise UnsupportedError(
-            f"the condition {selector!r} has too many cases",
+            f"the condition {text_of(selector)} has too many cases",
             where=selector.place,
             expected=f"at most {_TABLE} pairs of a key and a query value",
             found=f"{len(key_values)} key values and {len(query_values)} query values",
             hint="split it into a conjunction of conditions on one key and one query each",
         )
-    table = _truth(
-        selector, _Axis(keys, key_values), _Axis(queries, query_values)
-    )
+    table = _truth(selector, _Axis(keys, key_values), _Axis(queries, query_values))
     return Clause(keys, queries, table, _numbers(key_values), _numbers(query_values))
 
 
@@ -180,7 +179,7 @@ def _listed(node: SOp, domains: Domains, selector: Selector) -> Sequence[Any]:
     domain = domains.domain(node)
     if not isinstance(domain, Finite):
         raise UnsupportedError(
-            f"the selector {selector!r} compares {node!r}, whose values cannot be listed",
+            f"the selector {text_of(selector)} compares {text_of(node)}, whose values cannot be listed",
             where=selector.place,
             expected="a finite set of values on both sides",
             found=str(domain),

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from raspire.compile.domain import UNDEFINED, Domain, Finite, Ratio, Real, Vector, is_number
-from raspire.compile.facts import COMPARISONS, Facts, Selection
+from raspire.compile.facts import COMPARISONS, TRUTH, Facts, Selection
 from raspire.compile.gates import NAMED, gate_terms
 from raspire.compile.grid import lifted
-from raspire.compile.linear import BOS, TOK, Cell, Form, constant, of
+from raspire.compile.linear import BOS, Cell, Form, constant, of
 from raspire.compile.lowering import Share, apply
+from raspire.compile.naming import text_of
 from raspire.compile.parts import GatePart, HeadPart, Pair, Part, StepPart
 from raspire.compile.score import is_causal, score_of
 from raspire.errors import UnsupportedError
@@ -27,6 +28,8 @@ SMALL = 1_024
 """A grid up to this size is worth one group of steps, whatever else could be done."""
 STEPS = 4_000
 """The most steps of one group."""
+SIGNS = (*COMPARISONS, "indicator", "to_bool", "not")
+"""Functions of the sign of one number."""
 
 
 class Resolver(Facts):
@@ -77,8 +80,10 @@ class Resolver(Facts):
             return self._embedded(node, table, self.tokens, self.on_alphabet(node), "token")
         if self.positional(node):
             return self._embedded(node, table, self.positions, self.on_positions(node), "position")
-        if isinstance(node, Aggregate) and self._single_valued(node) and not (
-            exact and not self.selection(node.selector).copies
+        if (
+            isinstance(node, Aggregate)
+            and self._single_valued(node)
+            and not (exact and not self.selection(node.selector).copies)
         ):
             return self._copied(node, table, exact)
         return self._stepped(node, table, exact)
@@ -102,7 +107,7 @@ class Resolver(Facts):
         domain = self.domain(node)
         if not domain.numeric:
             raise UnsupportedError(
-                f"a number is needed, and {node!r} may be none", where=node.place,
+                f"a number is needed, and {text_of(node)} may be none", where=node.place,
                 expected="numbers", found=str(domain),
             )  # fmt: skip
         if isinstance(node, Constant):
@@ -188,7 +193,7 @@ class Resolver(Facts):
         key = (selector, sink)
         if key not in self._heads:
             selection = self.selection(selector)
-            part = self._scored(selection, repr(selector), sink)
+            part = self._scored(selection, text_of(selector), sink)
             part.node = owner if isinstance(owner, SOp) else None
             self._heads[key] = part
             self.parts.append(part)
@@ -224,7 +229,7 @@ class Resolver(Facts):
         domain = self.finite(score)
         if domain is None or not domain.numeric:
             raise UnsupportedError(
-                f"hardmax of {score!r} has no least distance between its scores",
+                f"hardmax of {text_of(score)} has no least distance between its scores",
                 where=selection.greatest.place,
                 expected="a score with finitely many numbers",
                 found=str(self.domain(score)),
@@ -237,7 +242,7 @@ class Resolver(Facts):
     def _share(self, node: Share) -> Cell:
         head = self._head(node, node.selector, "share")
         if not head.values:
-            cell = Cell("head", repr(node), node, source=head, at_bos=1.0)
+            cell = Cell("head", text_of(node), node, source=head, at_bos=1.0)
             head.values[cell] = of(BOS)
         return next(iter(head.values))
 
@@ -266,7 +271,7 @@ class Resolver(Facts):
             ends = [value.bound] if not isinstance(domain, Finite) else [
                 abs(float(v) - default) for v in domain.values if v is not None
             ]  # fmt: skip
-            cell = Cell("head", repr(node), node, source=head, bound=max(ends))
+            cell = Cell("head", text_of(node), node, source=head, bound=max(ends))
             if isinstance(domain, Finite) and domain.numeric:
                 cell.table = domain.floats - default
             head.values[cell] = value
@@ -278,7 +283,7 @@ class Resolver(Facts):
         key = ("present", node.selector)
         if key not in self._cells:
             head = self._head(node, node.selector, "rest")
-            cell = Cell("head", f"anything selected for {node!r}", node, source=head)
+            cell = Cell("head", f"anything selected for {text_of(node)}", node, source=head)
             head.values[cell] = constant(1)
             self._cells[key] = cell
         return self._cells[key]
@@ -399,17 +404,20 @@ class Resolver(Facts):
         return len(at) <= STEPS and gap > 1_000 * self.epsilon * reach
 
     def _difference(self, node: Apply) -> SOp | None:
-        """For a comparison of two numbers: the difference, of whose sign it is a function."""
-        if node.primitive.name not in COMPARISONS or any(self.fixed(a) for a in node.args):
+        """The number of whose sign a truth function is a function, where that is the way to go."""
+        if node.primitive.name not in SIGNS:
             return None
         domains = [self.domain(a) for a in node.args]
         if not all(d.numeric and not isinstance(d, Real) for d in domains):
             return None
         if node not in self._differences:
-            self._differences[node] = apply("sub", *node.args)
+            compared = len(node.args) == 2
+            self._differences[node] = apply("sub", *node.args) if compared else node.args[0]
         difference = self._differences[node]
         if isinstance(self.domain(difference), Ratio):
             return difference
+        if len(node.args) == 1 or any(self.fixed(a) for a in node.args):
+            return None
         points = self.listing(self.variables(node))
         return None if points is not None and len(points) <= SMALL else difference
 
@@ -423,13 +431,11 @@ class Resolver(Facts):
         order = np.argsort(points, kind="stable")
         key = (tuple(id(v) for v in variables), code.key)
         if key not in self._steps:
-            part = StepPart(repr(node), code, points[order], node=node)
+            part = StepPart(text_of(node), code, points[order], node=node)
             self._steps[key] = part
             self.parts.append(part)
         place = self.domain(node).place  # type: ignore[union-attr]
-        return self._steps[key], [
-            -1 if values[i] is UNDEFINED else place[values[i]] for i in order
-        ]
+        return self._steps[key], [-1 if values[i] is UNDEFINED else place[values[i]] for i in order]
 
     def _values(self, node: SOp, variables: list[SOp], listed: list[Any]) -> list[Any]:
         if len(variables) == 1 and variables[0] is node:
@@ -448,12 +454,13 @@ class Resolver(Facts):
         code = self.number(difference)
         key = ("sign", id(difference))
         if key not in self._steps:
-            part = StepPart(repr(node), code, np.array([-unit, 0.0, unit]), node=node)
+            part = StepPart(text_of(node), code, np.array([-unit, 0.0, unit]), node=node)
             self._steps[key] = part
             self.parts.append(part)
         test = node.primitive.scalar
+        rest = [0] * (len(node.args) - 1)
         place = self.domain(node).place  # type: ignore[union-attr]
-        return self._steps[key], [place[test(sign, 0)] for sign in (-1, 0, 1)]
+        return self._steps[key], [place[test(sign, *rest)] for sign in (-1, 0, 1)]
 
     def _joint_code(self, variables: list[SOp]) -> tuple[Form, Vector]:
         """One number for all variables: digits of unequal weights, points in grid order."""
@@ -483,10 +490,10 @@ class Resolver(Facts):
             raise self._too_many(node, [self.domain(a) for a in node.args])
         if node not in self._gates:
             bound = max(abs(domain.low), abs(domain.high))
-            cell = Cell("units", repr(node), node, bound=bound)
+            cell = Cell("units", text_of(node), node, bound=bound)
             if isinstance(domain, Finite):
                 cell.table = domain.floats
-            self._gates[node] = GatePart(repr(node), cell, gate_terms(node, self), node)
+            self._gates[node] = GatePart(text_of(node), cell, gate_terms(node, self), node)
             cell.source = self._gates[node]
             self.parts.append(self._gates[node])
         return of(self._gates[node].cell)
@@ -496,14 +503,14 @@ class Resolver(Facts):
         return condition.primitive.name in COMPARISONS and not self._by_steps(condition)
 
     def _by_steps(self, node: Apply) -> bool:
-        if self._difference(node) is not None:
-            return True
+        """Whether a listed result comes from steps; truth always does, where it has a margin."""
+        if node.primitive.name in TRUTH:
+            return not any(isinstance(self.domain(a), Real) for a in node.args)
         sizes = [self.listing(v) for v in (self.variables(node), self._arguments(node))]
         listed = [len(s) for s in sizes if s is not None]
         if not listed:
             return False
-        cheap = node.primitive.name in NAMED
-        return min(listed) <= (256 if cheap else np.inf)
+        return min(listed) <= (256 if node.primitive.name in NAMED else np.inf)
 
 
 def _affine(x: Vector, y: Vector) -> float | None:
@@ -536,7 +543,7 @@ def _whole_if_possible(weight: float) -> float:
 
 def _feature(node: SOp, domain: Domain, table: Vector) -> str:
     """The label of a cell: the expression, and which function of it."""
-    text = repr(node)
+    text = text_of(node)
     if not isinstance(domain, Finite):
         return text
     if domain.numeric and np.array_equal(table, domain.floats):

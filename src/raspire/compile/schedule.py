@@ -88,9 +88,7 @@ class _Scheduler:
             self.early[task] = max(least, self.least.get(task, 1))
         depth = max(self.early.values(), default=0)
         for task in reversed(self.order):
-            bounds = [
-                self.late[r] - (self._after(task, r, 0)) for r in self.readers.get(task, ())
-            ]
+            bounds = [self.late[r] - (self._after(task, r, 0)) for r in self.readers.get(task, ())]
             self.late[task] = min(bounds, default=depth)
         return depth
 
@@ -161,7 +159,7 @@ class Slots:
 
 def births(plan: Plan, embedded: Iterable[Cell]) -> dict[Cell, int]:
     """When every cell is written."""
-    born = {cell: 0 for cell in embedded}
+    born = dict.fromkeys(embedded, 0)
     for part in plan.parts():
         for cell in part.writes:
             born[cell] = 2 * part.layer - isinstance(part, HeadPart)

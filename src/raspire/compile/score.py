@@ -117,9 +117,7 @@ def _slope(x: Vector, y: Vector) -> float:
     return float((y[-1] - y[0]) / (x[-1] - x[0]))
 
 
-def _parabola(
-    clause: Clause, key: Vector, query: Vector, resolver: Resolver, exact: bool
-) -> Score:
+def _parabola(clause: Clause, key: Vector, query: Vector, resolver: Resolver, exact: bool) -> Score:
     k = resolver.form(clause.keys, key, exact)
     q = resolver.form(clause.queries, query, exact)
     pairs: list[Pair] = [(q * 4, k)]
@@ -213,7 +211,9 @@ def _ordered(clause: Clause, rank: Vector, resolver: Resolver, exact: bool) -> S
     """
     _, key_class = clause.key_classes
     key = rank[key_class]
-    threshold = np.array([_threshold(clause.table[:, q], key) for q in range(clause.table.shape[1])])
+    threshold = np.array(
+        [_threshold(clause.table[:, q], key) for q in range(clause.table.shape[1])]
+    )
     block = int(np.ceil(np.sqrt(len(rank))))
     pairs: list[Pair] = []
     for lead in range(int(max(key.max(), threshold.max())) // block + 1):
@@ -235,4 +235,3 @@ def _threshold(selected: Any, key: Vector) -> float:
 
 def _same(values: Vector, wanted: float) -> Vector:
     return (values == wanted).astype(float)
-
