@@ -14,7 +14,7 @@ from raspire.arithmetic.ball import Balls
 from raspire.arithmetic.field import MERSENNE_61, PrimeField
 from raspire.program.primitives import primitive
 from raspire.simulator.construction import Construction
-from raspire.simulator.target import AttentionTarget
+from raspire.simulator.target import AttentionTarget, Shape
 from raspire.simulator.universal import UniversalSimulator
 from raspire.verify.certificate import Certificate
 from raspire.verify.degrees import VARIABLE, Degree
@@ -196,3 +196,106 @@ def prove_enclosure(
 def _whole(value: float) -> int | float:
     """Flags, ones and padding zeros enter as integers: a mask may compare them."""
     return int(value) if value in (0.0, 1.0) else value
+
+
+# ------------------------------------------------------------------------- Corollary 6.2
+
+
+def prove_hierarchy(
+    large: UniversalSimulator, small: Shape, n: int, *, error: float = 1e-9, seed: int = 0
+) -> Certificate:
+    """U for a larger shape (with a padding mask) returns T(X) for every smaller target.
+
+    Dimensions and heads are padded with zeros, rows beyond n are hidden by their flags, and W_Q
+    carries the ratio of the scales, sqrt(larger d_k / smaller d_k).
+    """
+    padding = Padding(large.construction, small, n)
+    definition = Definition(padding.inner)
+    left = ProgramSide(large.program, padding.positions())
+
+    def right(tokens: Sequence[Any], field: PrimeField) -> list[Any]:
+        return definition(padding.narrowed(tokens, field), field)
+
+    return identity(
+        f"{described(large)} returns T(X) for every T of {small}, n={n}",
+        left,
+        FunctionSide(right, *definition.degree()),
+        padding.drawn,
+        error=error,
+        seed=seed,
+    )
+
+
+class Padding:
+    """How ⟨T, X⟩ of a smaller target is written into the input of a larger U."""
+
+    def __init__(self, outer: Construction, small: Shape, n: int) -> None:
+        self.outer, self.small, self.n = outer, small, n
+        self.inner = UniversalSimulator(
+            n, small.d, small.heads, small.d_k, small.d_v, output=small.output
+        ).construction
+        self.places = {
+            name: self._places(name) for name in self.inner.inputs
+        }  # positions in the outer input, in the inner order
+
+    def _places(self, name: str) -> list[int]:
+        rows, columns = self.inner.inputs[name].shape
+        outer = self.outer.inputs[name]
+        wide = outer.shape[1]
+        row = {"X": range(self.n), "W": self._features(), "WO": self._merged()}[name]
+        column = {"X": self._features(), "W": self._weights(), "WO": range(self.small.d)}[name]
+        assert (len(row), len(column)) == (rows, columns)
+        return [outer.base + r * wide + c for r in row for c in column]
+
+    def _features(self) -> list[int]:
+        return [*range(self.small.d), self.outer.shape.d]  # the column of ones is the last
+
+    def _weights(self) -> list[int]:
+        small, shape = self.small, self.outer.shape
+        starts = (0, shape.heads * shape.d_k, 2 * shape.heads * shape.d_k)
+        widths = ((small.d_k, shape.d_k), (small.d_k, shape.d_k), (small.d_v, shape.d_v))
+        return [
+            start + t * wide + a
+            for start, (narrow, wide) in zip(starts, widths, strict=True)
+            for t in range(small.heads)
+            for a in range(narrow)
+        ]
+
+    def _merged(self) -> list[int]:
+        small, shape = self.small, self.outer.shape
+        rows = [t * shape.d_v + c for t in range(small.heads) for c in range(small.d_v)]
+        return [*rows, shape.merged]  # the row of biases is the last
+
+    def drawn(self, field: PrimeField) -> list[Any]:
+        """A random smaller ⟨T, X⟩ in the larger input."""
+        inner = drawn(self.inner)(field)
+        tokens: list[Any] = [0] * self.outer.length
+        for name, block in self.inner.inputs.items():
+            for place, position in zip(block.positions(), self.places[name], strict=True):
+                tokens[position] = inner[place]
+        x, wide = self.outer.inputs["X"], self.outer.shape.inputs
+        for i in range(self.outer.n):
+            tokens[x.base + i * wide + wide - 1] = 1
+        seen = self.outer.inputs["seen"]
+        for i, position in enumerate(seen.positions()):
+            tokens[position] = 1 if i < self.n else 0
+        return tokens
+
+    def narrowed(self, tokens: Sequence[Any], field: PrimeField) -> list[Any]:
+        """The smaller ⟨T, X⟩ back, with the ratio of the scales taken out of W_Q."""
+        inner: list[Any] = [0] * self.inner.length
+        sqrt = field.form(primitive("sqrt"))
+        ratio = sqrt(self.small.d_k) / sqrt(self.outer.shape.d_k)
+        queries = self.small.heads * self.small.d_k
+        for name, block in self.inner.inputs.items():
+            for place, position in zip(block.positions(), self.places[name], strict=True):
+                query = name == "W" and (place - block.base) % block.shape[1] < queries
+                inner[place] = tokens[position] * ratio if query else tokens[position]
+        return inner
+
+    def positions(self) -> list[int]:
+        """Where the smaller result is read in the larger one."""
+        result = self.outer.parts["result"].place
+        all_positions = [int(p) for p in result.positions()]
+        columns = result.shape[-1]
+        return [all_positions[i * columns + g] for i in range(self.n) for g in range(self.small.d)]

@@ -8,21 +8,26 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from raspire.errors import RaspLoadError
 
 Method: TypeAlias = Literal[
-    "identity over a finite field", "exact over the rationals", "enclosure", "exhaustive"
+    "identity over a finite field",
+    "exact over the rationals",
+    "enclosure",
+    "exhaustive",
+    "proved bound",
+    "measurement",
 ]
-METHODS = ("identity over a finite field", "exact over the rationals", "enclosure", "exhaustive")
+METHODS = get_args(Method)
 
 
 @dataclass(frozen=True)
 class Certificate:
     """What one verification found.
 
-    ``holds`` is the verdict; ``error_probability`` bounds the chance that a false claim passes (0
+    A measurement is named as one: it certifies nothing. ``holds`` is the verdict; ``error_probability`` bounds the chance that a false claim passes (0
     for the methods that leave none); ``details`` holds the numbers that the method reports.
 
     >>> Certificate("1 + 1 = 2", "exact over the rationals", True, 0.0).holds

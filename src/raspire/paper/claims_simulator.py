@@ -1,0 +1,127 @@
+"""Theorems 6 and 9, Corollary 6.2 and soft by hard: the universal simulator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raspire.paper.claims import Claim
+from raspire.paper.measures import measured_network
+from raspire.paper.proofs import prove_hierarchy, prove_identity
+from raspire.simulator.target import Shape
+from raspire.simulator.universal import UniversalSimulator
+from raspire.verify.certificate import Certificate
+
+if TYPE_CHECKING:
+    from raspire.simulator.networks import Network
+
+FIELD = "identity over GF(p)"
+MEASURED = "measurement, float64"
+N = 3
+ONE = Shape(d=3, heads=1, d_k=2, d_v=2, output=False)
+MANY = Shape(d=4, heads=2, d_k=2, d_v=2, output=True)
+SEQUENCE = "X with a column of ones, [W_Q|W_K|W_V] with a row of biases{out}; {rest}"
+LONG = SEQUENCE.format(out="{out}", rest="then a position for every product")
+WIDE = SEQUENCE.format(out="{out}", rest="results from position 0")
+ROWS = "n tokens hold rows of X, d+1 tokens the rows of [W_Q|W_K|W_V] of all heads{out}"
+
+
+def _simulator(shape: Shape, construction: str, softmax: str = "plain") -> UniversalSimulator:
+    return UniversalSimulator(
+        N,
+        shape.d,
+        shape.heads,
+        shape.d_k,
+        shape.d_v,
+        construction,  # type: ignore[arg-type]
+        softmax,  # type: ignore[arg-type]
+        shape.mask,
+        shape.output,
+    )
+
+
+def _program(
+    key: str, result: str, statement: str, shape: Shape, expected: tuple[int, int], **options: str
+) -> Claim:
+    layout = {"long": LONG, "wide": WIDE}[options["construction"]]
+    declared = ", exp(a-M) := exp(a)/exp(M)" if options.get("softmax") == "stable" else ""
+    return Claim(
+        key,
+        result,
+        statement,
+        layout.format(out=", W_O with its biases" if shape.output else ""),
+        lambda: _simulator(shape, **options),
+        expected,
+        FIELD + declared,
+        lambda: prove_identity(_simulator(shape, **options)),
+    )
+
+
+def _network(
+    key: str, result: str, statement: str, shape: Shape, expected: tuple[int, int], name: str
+) -> Claim:
+    def build() -> Network:
+        from raspire.simulator import networks
+
+        if name == "native":
+            return networks.native_network(shape)
+        return getattr(networks, f"{name}_network")(N, shape)  # type: ignore[no-any-return]
+
+    layout = {"long": LONG, "wide": WIDE, "native": ROWS}.get(name, ROWS)
+    return Claim(
+        key,
+        result,
+        statement,
+        layout.format(out=", more tokens the rows of W_O" if shape.output else ""),
+        build,
+        expected,
+        MEASURED,
+        lambda: measured_network(build(), N),
+        kind="network",
+    )
+
+
+SINGLE = "U simulates every single-head softmax attention layer"
+HEADS = "U simulates every multi-head layer with its output map"
+
+
+def _hierarchy() -> Certificate:
+    large = UniversalSimulator(4, 3, 2, 2, 2, "long", "plain", "padding", True)
+    return prove_hierarchy(large, Shape(d=2, heads=1, d_k=1, d_v=1, output=True), n=2)
+
+
+def _soft_by_hard() -> UniversalSimulator:
+    return _simulator(ONE, "long", "stable")
+
+
+SIMULATORS: tuple[Claim, ...] = (
+    _program("simulator-long", "Theorem 6", SINGLE, ONE, (6, 6), construction="long"),
+    _program("simulator-wide", "Theorem 6", SINGLE, ONE, (3, 4), construction="wide"),
+    _program("heads-long", "Theorem 9", HEADS, MANY, (8, 8), construction="long"),
+    _program("heads-wide", "Theorem 9", HEADS, MANY, (4, 5), construction="wide"),
+    _network("network-long", "Theorem 6", SINGLE + ", as weights", ONE, (6, 6), "long"),
+    _network("network-wide", "Theorem 6", SINGLE + ", as weights", ONE, (3, 4), "wide"),
+    _network(
+        "network-native", "Theorem 9", HEADS + ", as weights for every n", MANY, (2, 2), "native"
+    ),
+    _network("network-pair", "Theorem 9", HEADS + ", as narrower weights", MANY, (4, 4), "pair"),
+    Claim(
+        "hierarchy",
+        "Corollary 6.2",
+        "U for a shape runs every smaller target: weights padded with zeros, rows masked",
+        LONG.format(out=", W_O with its biases, flags of the rows"),
+        lambda: UniversalSimulator(4, 3, 2, 2, 2, "long", "plain", "padding", True),
+        (8, 8),
+        FIELD,
+        _hierarchy,
+    ),
+    Claim(
+        "soft-by-hard",
+        "soft by hard",
+        "average-hard attention computes softmax attention: exp and a quotient are feed-forward",
+        LONG.format(out=""),
+        _soft_by_hard,
+        (7, 7),
+        FIELD + ", exp(a-M) := exp(a)/exp(M)",
+        lambda: prove_identity(_soft_by_hard()),
+    ),
+)
