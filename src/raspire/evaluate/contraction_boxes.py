@@ -103,9 +103,9 @@ def hull(first: Box, second: Box) -> Box | None:
     for stride in sorted(strides, reverse=True):
         remainders.append(remainders[-1] % stride)
     most = first.volume + second.volume
-    candidates = [set(), *({r} for r in remainders if r)] if not remainders[-1] else [
-        {remainders[-1]}
-    ]
+    candidates = (
+        [set(), *({r} for r in remainders if r)] if not remainders[-1] else [{remainders[-1]}]
+    )
     for extra in candidates:
         union = _hull(low, high, sorted(strides | extra))
         if union is not None and union.volume <= most:

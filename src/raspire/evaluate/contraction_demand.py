@@ -55,6 +55,7 @@ from raspire.program.primitives import primitive
 from raspire.program.walk import topological
 
 MOST_PIECES = 128
+MOST_BLOCKS = 512
 MOST_DEPTH = 40
 
 
@@ -73,10 +74,10 @@ class _Demand:
         self.total = total(self.order)
         self.accesses: dict[int, list[Access]] = {}
         self.pieces = 0
+        self.patience = 4 * len(self.order) + 1000
 
     def blocks(self, box: Box) -> list[Block]:
-        if self.kinds[id(self.program)] != "f" or not self.length:
-            raise NotProved
+        self._check()
         root = self._block(self.program, box)
         found = [root]
         self._express(root)
@@ -90,7 +91,28 @@ class _Demand:
                         access.block = block
                 self._express(block)
                 found.append(block)
+                if len(found) > MOST_BLOCKS:
+                    raise NotProved
         return found[::-1]
+
+    def _check(self) -> None:
+        """Refuse at once what has no aggregate, or one that no equality of digits addresses."""
+        if self.kinds[id(self.program)] != "f" or not self.length:
+            raise NotProved
+        aggregates = [
+            node
+            for node in self.order
+            if isinstance(node, Aggregate) and self.kinds[id(node)] == "f"
+        ]
+        if not aggregates or not all(self._addressed(node.selector) for node in aggregates):
+            raise NotProved
+
+    def _addressed(self, selector: Selector) -> bool:
+        for part in conjuncts(selector):
+            among = conjuncts(part.among) if isinstance(part, Hardmax) else [part]
+            if any(is_equality(s, self.index, self.kinds) for s in among):
+                return True
+        return False
 
     def _block(self, node: Node, box: Box) -> Block:
         axes = tuple((Axis(size), stride) for size, stride in box.axes)
@@ -110,6 +132,7 @@ class _Expression:
         self.demand, self.space = demand, space
         self.known: dict[tuple[int, Form], Value] = {}
         self.depth = 0
+        self.averaging = False
 
     def value(self, root: Node, form: Form) -> Value:
         """The node at positions given by a form; a walk through everything elementwise."""
@@ -126,6 +149,9 @@ class _Expression:
                 stack.extend((arg, False) for arg in node.args)
                 continue
             self.known[key] = found or self._map(node, form)
+            self.demand.patience -= 1
+            if self.demand.patience < 0:
+                raise NotProved
         return self.known[id(root), form]
 
     def _leaf(self, node: Node, form: Form) -> Value | None:
@@ -231,10 +257,10 @@ class _Expression:
         if weights and not equal:
             raise NotProved  # a matrix query x key, which the general engine avoids
         if hardmax is not None:
-            score = self.value(hardmax.score, found.position)
+            score = self._averaged(hardmax.score, found.position)
             weights = [Best(score, found.free, tuple(weights))]
             weights += [self._mask(s, found.position, form) for s in rest]
-        return self._mean(node, found, tuple(w for w in weights if not _is_true(w)))
+        return self._mean(node, form, found, tuple(w for w in weights if not _is_true(w)))
 
     def _preimage(self, equal: list[Selector], form: Form) -> Preimage | None:
         pairs: list[tuple[SOp, Form]] = []
@@ -243,14 +269,26 @@ class _Expression:
                 pairs.append((condition.keys, self.space.normal(condition.queries, form)))
         return preimage(self.space, pairs)
 
-    def _mean(self, node: Aggregate, found: Preimage, weights: tuple[Value, ...]) -> Value:
+    def _mean(
+        self, node: Aggregate, form: Form, found: Preimage, weights: tuple[Value, ...]
+    ) -> Value:
         if not found.free and not weights:
             return self._read(node.value, found.position)
+        if self.averaging:  # a mean of means is a block of its own, each position once
+            return self._read(node, form)
         if self.demand.kinds[id(node.value)] != "f" and not isinstance(node.value, Constant):
             raise NotProved
-        value = self.value(node.value, found.position)
+        value = self._averaged(node.value, found.position)
         default = float(number(node.default)) if weights else 0.0
         return Mean(value, found.free, weights, default, node.label or "")
+
+    def _averaged(self, node: Node, form: Form) -> Value:
+        """What a mean is taken of, expressed in place."""
+        before, self.averaging = self.averaging, True
+        try:
+            return self.value(node, form)
+        finally:
+            self.averaging = before
 
     def _mask(self, selector: Selector, keys: Form, queries: Form) -> Value:
         """The selector as a truth value over the digits of query and key."""

@@ -32,14 +32,20 @@ from raspire.evaluate.contraction_values import (
     Value,
 )
 from raspire.program.index_expressions import Axis, Border, Form, NotProved, Space, digit_form
-from raspire.program.nodes import Tokens
+from raspire.program.nodes import Apply, Node, Tokens
 from raspire.program.primitives import REALS, Primitive
 
 EXACT = 2.0**53
+CONTINUOUS = frozenset(
+    ("add", "sub", "mul", "div", "neg", "pos", "abs", "maximum", "minimum", "relu", "exp", "log")
+    + ("sqrt", "recip", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid", "silu", "gelu", "where")
+)
 
 
 def emit(plan: Emission, block: Block) -> Ref:
     """The steps of one block; its result has the block's axes (those it depends on)."""
+    volume = math.prod(axis.size for axis, _ in block.axes)
+    plan.lines.append(f"{_node_name(block.node)}: {volume:,} of {plan.length:,} positions")
     ref = BlockEmission(plan, block.space).ref(block.value)
     wanted = [(axis, digits_of(block.space, axis)) for axis, _ in block.axes]
     kept = [(axis, digits) for axis, digits in wanted if set(digits) & set(ref.axes)]
@@ -184,11 +190,15 @@ class BlockEmission:
             and args[1].range[0] <= 0 <= args[1].range[1]
         ):
             raise NotProved
+        if name not in CONTINUOUS and not all(arg.exact for arg in args):
+            raise NotProved
         bounds = REALS
         if kind != "f":
             bounds = record.range(*(arg.range for arg in args)) if record.range else REALS
             if not max(-bounds[0], bounds[1]) < EXACT:
                 raise NotProved
+        if name == "where" and not args[0].exact:
+            raise NotProved
         axes = union(args)
         cast = _cast(name, kind)
         places = [alignment(arg.axes, axes) for arg in args]
@@ -263,7 +273,29 @@ class BlockEmission:
             best, score = self.maxima[weights[0].register]
             if score.register == factors[0].register and not scales:
                 return self._or_default(best, mean.default)
+        if not all(weight.exact for weight in weights):
+            raise NotProved  # which keys have the greatest score may depend on the rounding
+        self._describe(mean, values, free)
         return self._mean_of_product(factors, scales, weights, free, mean)
+
+    def _describe(self, mean: Mean, values: list[Value], free: set[Axis]) -> None:
+        """A line for ``explain``."""
+        plan, refs = self.plan, [self.refs[id(value)] for value in values]
+        axes = [axis for axis in union(refs) if axis.size > 1]
+        names = " * ".join(
+            f"{_name(value)}[{','.join(map(plan.letter, ref.axes))}]"
+            for value, ref in zip(values, refs, strict=True)
+        )
+        over = ",".join(plan.letter(axis) for axis in axes if axis in free) or "nothing"
+        sizes = ", ".join(f"{plan.letter(axis)}={axis.size}" for axis in axes)
+        how = "contraction" if len(refs) > 1 else "sum"
+        products = math.prod(axis.size for axis in axes)
+        label = f"{mean.name} = " if mean.name else ""
+        where = " where selected" if mean.weights else ""
+        plan.lines.append(
+            f"  {label}mean over {over} of {names or '1'}{where}: "
+            f"{how}, {sizes or 'one value'}, {products:,} products not formed"
+        )
 
     def _mean_of_product(
         self,
@@ -385,6 +417,18 @@ def _scale(value: Value) -> float:
     if isinstance(value, Literal):
         return float(value.value)
     raise NotProved
+
+
+def _node_name(node: Node) -> str:
+    if isinstance(node, Apply):
+        return node.label or f"{node.primitive.name}(...)"
+    return node.label or f"{type(node).__name__.lower()}(...)"
+
+
+def _name(value: Value) -> str:
+    if isinstance(value, Read):
+        return _node_name(value.access.node)
+    return value.record.name if isinstance(value, Map) else type(value).__name__.lower()
 
 
 def _scaled(array: Array, number: float, divide: bool) -> Array:

@@ -13,7 +13,8 @@ from raspire.evaluate.contraction_kernels import Array
 from raspire.evaluate.contraction_steps import Emission, Ref, union
 from raspire.program.index_expressions import Axis, NotProved
 
-MOST_ELEMENTS = 1 << 27
+MOST_WORK = 512
+"""No contraction multiplies more often than so many times the length of the sequence."""
 
 
 def product_sum(plan: Emission, factors: list[Ref], summed: set[Axis]) -> Ref:
@@ -72,6 +73,7 @@ def _presummed(plan: Emission, ref: Ref, axes: set[Axis]) -> Ref:
         lambda array: kernels.total(array, len(order) - len(kept)),
         [plan.spread(ref, order)],
         kept,
+        rounds=True,
     )
 
 
@@ -82,7 +84,7 @@ def _pair(plan: Emission, left: Ref, right: Ref, now: set[Axis], shares: _Shares
     rows = tuple(a for a in left.axes if a not in right.axes)
     columns = tuple(a for a in right.axes if a not in left.axes)
     axes = (*batch, *rows, *columns)
-    if math.prod(a.size for a in axes) > MOST_ELEMENTS:
+    if math.prod(a.size for a in (*axes, *inner)) > MOST_WORK * max(plan.length, 4096):
         raise NotProved
     if not inner:
         return _outer(plan, left, right)
@@ -99,7 +101,7 @@ def _pair(plan: Emission, left: Ref, right: Ref, now: set[Axis], shares: _Shares
         right = right.reshape(*lead, size[inner], size[columns])
         return kernels.dot(left, right, run).reshape(shape)
 
-    return plan.add(("contract", axes, inner, run), contract, [left, right], axes)
+    return plan.add(("contract", axes, inner, run), contract, [left, right], axes, rounds=True)
 
 
 def _outer(plan: Emission, left: Ref, right: Ref) -> Ref:

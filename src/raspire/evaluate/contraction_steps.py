@@ -20,16 +20,23 @@ from raspire.program.primitives import REALS, Interval
 
 TOKENS = 0
 MOST_CONSTANT = 1 << 22
+MOST_ELEMENTS = 4
+"""No array of a plan is longer than so many times the sequence (or than a few kilobytes)."""
 
 
 @dataclass(frozen=True)
 class Ref:
-    """A register, the axes of its array in order, the kind and the range of its numbers."""
+    """A register, the axes of its array in order, the kind and the range of its numbers.
+
+    Not ``exact`` is what a sum was rounded in: nothing discontinuous may be made of it, because
+    another order of summation could fall on the other side.
+    """
 
     register: int
     axes: tuple[Axis, ...]
     kind: str
     range: Interval = REALS
+    exact: bool = True
 
     @property
     def size(self) -> int:
@@ -57,6 +64,13 @@ class Emission:
     registers: int = TOKENS + 1
     shared: dict[object, Ref] = field(default_factory=dict)
     blocks: dict[int, Ref] = field(default_factory=dict)
+    letters: dict[Axis, str] = field(default_factory=dict)
+
+    def letter(self, axis: Axis) -> str:
+        """The name of an axis in the lines: a, b, ..., z, a1, b1, ..."""
+        count = len(self.letters)
+        name = chr(ord("a") + count % 26) + (str(count // 26) if count >= 26 else "")
+        return self.letters.setdefault(axis, name)
 
     def add(
         self,
@@ -67,13 +81,17 @@ class Emission:
         kind: str = "f",
         range: Interval = REALS,
         fresh: bool = True,
+        rounds: bool = False,
     ) -> Ref:
         """A step (or, of constants alone, its result), unless the same one is there already."""
         refs = tuple(inputs)
         numbers = tuple(ref.register for ref in refs)
         if (key, numbers) in self.shared:
             return self.shared[key, numbers]
-        result = Ref(self.registers, axes, kind, range)
+        exact = not rounds and all(ref.exact for ref in refs)
+        result = Ref(self.registers, axes, kind, range, exact)
+        if fresh and result.size > MOST_ELEMENTS * max(self.length, 4096):
+            raise NotProved
         self.registers += 1
         if all(number in self.constants for number in numbers):
             if result.size > MOST_CONSTANT:
