@@ -39,7 +39,7 @@ shapes = st.tuples(
 )
 @example((1, 1, 1, 1, 1), True, "causal", "stable", None, 0)
 @example((3, 5, 2, 1, 3), True, "padding", "stable", 0.3, 1)
-@settings(max_examples=25)
+@settings(max_examples=60)
 def test_long_and_wide_equal_the_textbook(shape, output, mask, softmax, scale, seed):
     n, d, heads, d_k, d_v = shape
     rng = np.random.default_rng(seed)

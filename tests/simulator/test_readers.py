@@ -189,6 +189,7 @@ REFUSED = [
     ({"sliding_window": 4096}, "sliding window"),
     ({"attn_logit_softcapping": 50.0}, "capped scores"),
     ({"model_type": "longformer"}, "windowed attention"),
+    ({"model_type": "segformer"}, "keys reduced"),
     ({"attention_type": "block_sparse"}, "sparse attention"),
 ]
 
@@ -229,6 +230,14 @@ def test_grouped_queries_show_in_the_shapes(weights):
 def test_a_family_with_rotary_relatives_says_that_it_was_not_told(weights):
     target = AttentionTarget.from_state(linear_layers(LLAMA, weights, "layers.0."), 0, HEADS)
     assert "no config.json" in target.notes[0]
+
+
+def test_a_family_that_is_not_known_is_noted(weights, tmp_path):
+    facts = {"num_attention_heads": HEADS, "model_type": "novel"}
+    path = write(tmp_path, linear_layers(BERT, weights, "encoder.layer.0."), facts)
+    assert "family 'novel' is not known here" in AttentionTarget.from_safetensors(path).notes[0]
+    (tmp_path / "config.json").write_text(json.dumps(facts | {"model_type": "bert"}))
+    assert AttentionTarget.from_safetensors(path).notes == ()
 
 
 @pytest.mark.parametrize(

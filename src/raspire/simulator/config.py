@@ -14,73 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from raspire.errors import RaspLoadError, RaspValueError, UnsupportedError
+from raspire.simulator.families import CAUSAL, OTHER_ATTENTION, PLAIN, ROTARY, ROTARY_KEYS
 from raspire.simulator.naming import Mask
 
 _HEADS = ("num_attention_heads", "n_heads", "n_head", "num_heads", "attention_heads")
-_ROTARY_KEYS = (
-    "rope_theta",
-    "rope_scaling",
-    "rope_parameters",
-    "rotary_emb_base",
-    "rotary_pct",
-    "rotary_dim",
-    "rotary_value",
-)
-_ROTARY = frozenset(
-    [
-        "llama",
-        "mistral",
-        "mixtral",
-        "qwen2",
-        "qwen2_moe",
-        "qwen3",
-        "gemma",
-        "gemma2",
-        "gemma3",
-        "phi",
-        "phi3",
-        "gpt_neox",
-        "gptj",
-        "stablelm",
-        "cohere",
-        "olmo",
-        "olmo2",
-        "starcoder2",
-        "roformer",
-        "falcon",
-    ]
-)
-_OTHER_ATTENTION = {
-    "longformer": "windowed attention",
-    "led": "windowed attention",
-    "nystromformer": "approximate attention",
-    "yoso": "approximate attention",
-    "beit": "relative position biases",
-    "data2vec-vision": "relative position biases",
-    "mpnet": "relative position biases",
-    "t5": "relative position biases",
-    "bloom": "position biases (ALiBi)",
-    "mpt": "position biases (ALiBi)",
-    "deberta": "disentangled attention",
-    "deberta-v2": "disentangled attention",
-    "gpt_neo": "unscaled and windowed attention",
-}
-_CAUSAL = frozenset(
-    [
-        "gpt2",
-        "openai-gpt",
-        "llama",
-        "mistral",
-        "mixtral",
-        "opt",
-        "xglm",
-        "gpt_neox",
-        "gptj",
-        "phi",
-        "qwen2",
-        "bloom",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -149,11 +86,20 @@ class ModelConfig:
 
     def mask(self, family: Mask, prefix: str) -> Mask:
         """Which keys a query sees: causal where the family, the model or the side is."""
-        if self.model_type in _CAUSAL or self.facts.get("is_decoder") is True:
+        if self.model_type in CAUSAL or self.facts.get("is_decoder") is True:
             return "causal"
         if "decoder." in prefix or "text_model." in prefix or prefix.startswith("text"):
             return "causal"
         return family
+
+    def notes(self) -> list[str]:
+        """What a reader must know of the model's family: nothing, where its attention is known."""
+        if not self.model_type or self.model_type in PLAIN | CAUSAL:
+            return []
+        return [
+            f"the attention of the family {self.model_type!r} is not known here; "
+            "it is taken as dot-product attention over absolute positions"
+        ]
 
     def refuse_other_layers(self) -> None:
         """Refuse, by name, whatever would silently be another layer."""
@@ -177,18 +123,18 @@ class ModelConfig:
         positions = self.facts.get("position_embedding_type", "absolute")
         if positions not in ("absolute", None):
             raise self._refusal(f"{positions} positions", f"position_embedding_type {positions!r}")
-        for key in _ROTARY_KEYS:
+        for key in ROTARY_KEYS:
             if self.facts.get(key) is not None:
                 raise self._refusal("rotary positions", f"{key} {self.facts[key]!r}")
         if self.facts.get("alibi"):
             raise self._refusal("position biases (ALiBi)", "alibi")
         if self.facts.get("relative_attention_num_buckets"):
             raise self._refusal("relative position biases", "relative_attention_num_buckets")
-        if self.model_type in _ROTARY:
+        if self.model_type in ROTARY:
             raise self._refusal("rotary positions", f"model_type {self.model_type!r}")
-        if self.model_type in _OTHER_ATTENTION:
+        if self.model_type in OTHER_ATTENTION:
             found = f"model_type {self.model_type!r}"
-            raise self._refusal(_OTHER_ATTENTION[self.model_type], found)
+            raise self._refusal(OTHER_ATTENTION[self.model_type], found)
 
     def _refusal(self, thing: str, found: str) -> UnsupportedError:
         return UnsupportedError(

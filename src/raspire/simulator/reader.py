@@ -25,6 +25,10 @@ _CHANGES = {
     r"(^|\.)q_norm\.weight$": "normalised queries and keys",
     r"attention\.self\.distance_embedding\.weight$": "relative positions",
     r"attention\.self\.query_global\.weight$": "windowed attention",
+    r"attention\.self\.sr\.weight$": "keys reduced along the sequence",
+    r"attention\.self\.key_conv_attn_layer\.": "convolutions beside its heads",
+    r"attention\.self\.layout_query\.weight$": "a second stream of queries",
+    r"\.weight_integer$": "quantised weights",
     r"rotary_emb\.inv_freq$": "rotary positions",
     r"(^|\.)relative_attention_bias\.weight$": "relative position biases",
     r"(^|\.)relative_position_bias_table$": "relative position biases",
@@ -105,6 +109,7 @@ def _with_facts(
         number = place.number if place is not None else layer if isinstance(layer, int) else 0
         scale = config.scale(target.d_k, number)
         family_mask = config.mask(family_mask, prefix)
+        notes += config.notes()
     elif place is not None and place.family.name == "LLaMA":
         notes.append(_ABSENT_NOTE)
     if mask is not None and mask != family_mask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
 import time
@@ -38,7 +39,7 @@ class Run:
 
     def report(self) -> dict[str, Any]:
         """What was run and what came out, ready for JSON."""
-        cost, target = self.simulator.cost, self.target
+        cost, target, error = self.simulator.cost, self.target, self.max_abs_error
         return {
             "construction": cost.construction,
             "softmax": self.simulator.construction.softmax,
@@ -48,7 +49,7 @@ class Run:
             "sequence_length": cost.sequence_length,
             "feed_forward": list(cost.feed_forward),
             "n": self.simulator.n,
-            "max_abs_error": self.max_abs_error,
+            "max_abs_error": error if math.isfinite(error) else None,
             "evidence": "measured against the direct computation in float64",
             "seconds": self.seconds,
             "seconds_direct": self.seconds_direct,
