@@ -22,6 +22,8 @@ _HOMES = {
     "raspire.program.walk": "merge",
     "raspire.program.facts": "cost",
     "raspire.evaluate": "evaluate explain",
+    "raspire.language": "from_rasp to_rasp",
+    "raspire.show.flow": "draw",
     "raspire.simulator": "AttentionTarget UniversalSimulator encode",
     "raspire.errors": "RaspError",
 }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rasp_graphs import same_graph
 
 from raspire.errors import UnsupportedError
-from raspire.language import program, to_rasp
+from raspire.language import from_rasp, to_rasp
 from raspire.program.embedding import (
     aggregate,
     elementwise,
@@ -106,7 +106,7 @@ def programs(draw: Callable[..., Any]) -> Node:
 
 def round_trip(first: Node) -> None:
     text = to_rasp(first)
-    second = program(text)
+    second = from_rasp(text)
     assert same_graph(first, second), text
     assert to_rasp(second) == text
 
@@ -128,15 +128,15 @@ def test_sharing_is_kept() -> None:
     twice = indices + 1
     assert to_rasp(twice * twice) == "x1 = indices + 1;\nx1 * x1;\n"
     apart = (indices + 1) * (indices + 1)
-    assert not same_graph(program(to_rasp(apart)), twice * twice)
-    assert same_graph(program(to_rasp(apart)), apart)
+    assert not same_graph(from_rasp(to_rasp(apart)), twice * twice)
+    assert same_graph(from_rasp(to_rasp(apart)), apart)
 
 
 def test_long_programs_come_back() -> None:
     total = indices
     for number in range(5000):
         total = total + number
-    assert same_graph(program(to_rasp(total)), total)
+    assert same_graph(from_rasp(to_rasp(total)), total)
 
 
 REFUSED = [

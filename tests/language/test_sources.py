@@ -14,7 +14,7 @@ import pytest
 from rasp_graphs import same_graph
 
 from raspire.evaluate.reference import reference
-from raspire.language import program, to_rasp
+from raspire.language import from_rasp, to_rasp
 from raspire.library.sources import source_names, source_path, source_program
 from raspire.program.facts import heads_by_depth
 
@@ -44,7 +44,7 @@ def test_a_source_opens_with_meaning_depth_and_heads(name: str) -> None:
 def test_source_to_program_to_source_is_the_identity(name: str) -> None:
     first = source_program(name)
     text = to_rasp(first)
-    second = program(text)
+    second = from_rasp(text)
     assert same_graph(first, second)
     assert to_rasp(second) == text
 

@@ -9,7 +9,7 @@ import pytest
 
 from raspire.errors import RaspTypeError
 from raspire.evaluate.reference import reference
-from raspire.language import program
+from raspire.language import from_rasp
 from raspire.library.sources import source_names, source_program
 from raspire.program.embedding import full, indices, select, selector_width, tokens
 from raspire.show.flow import draw
@@ -37,7 +37,7 @@ def test_a_width_is_two_heads_with_their_own_patterns() -> None:
 
 
 def test_a_head_used_in_two_layers_is_drawn_in_both() -> None:
-    drawing = draw(program("upto = select(indices, indices, <=); a = aggregate(upto, indices);"
+    drawing = draw(from_rasp("upto = select(indices, indices, <=); a = aggregate(upto, indices);"
                            "aggregate(upto, a);"), "abc")  # fmt: skip
     assert [[head.selector for head in layer.heads] for layer in drawing.layers] == [
         ["upto"],

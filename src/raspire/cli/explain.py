@@ -53,9 +53,9 @@ def explain(
         raise click.UsageError("give either a FILE or the shape of U (--n and --d)")
     if file is not None:
         from raspire.evaluate import explain as plan
-        from raspire.language import program, read_source
+        from raspire.language import from_rasp, read_source
 
-        click.echo(str(plan(program(read_source(file)), length)))
+        click.echo(str(plan(from_rasp(read_source(file)), length)))
         return
     if n is None or d is None:
         raise click.UsageError("the shape of U needs both --n and --d")

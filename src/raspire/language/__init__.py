@@ -1,7 +1,7 @@
 """RASP source text to programs and back.
 
->>> from raspire.language import program, to_rasp
->>> histogram = program("selector_width(select(tokens_asis, tokens_asis, ==));")
+>>> from raspire.language import from_rasp, to_rasp
+>>> histogram = from_rasp("selector_width(select(tokens_asis, tokens_asis, ==));")
 >>> histogram("hello")
 [1, 1, 2, 2, 1]
 >>> print(to_rasp(histogram), end="")
@@ -10,7 +10,7 @@ selector_width(select(tokens_asis, tokens_asis, ==));
 
 from __future__ import annotations
 
-from raspire.language.interpreter import Interpreter, Outcome, program, read_source
+from raspire.language.interpreter import Interpreter, Outcome, from_rasp, read_source
 from raspire.language.writing import to_rasp
 
-__all__ = ["Interpreter", "Outcome", "program", "read_source", "to_rasp"]
+__all__ = ["Interpreter", "Outcome", "from_rasp", "read_source", "to_rasp"]

@@ -258,10 +258,10 @@ def read_source(path: str, shown: str | None = None) -> Source:
     return Source(text, path)
 
 
-def program(text: str | Source, name: str = "program") -> Node:
+def from_rasp(text: str | Source, name: str = "program") -> Node:
     """The program that a text denotes: its last s-op or selector, not run on anything.
 
-    >>> program("flip = select(indices, length - 1 - indices, ==); aggregate(flip, tokens_asis);")
+    >>> from_rasp("flip = select(indices, length - 1 - indices, ==); aggregate(flip, tokens_asis);")
     aggregate(flip, tokens)
 
     Raises the RaspError of the first statement that fails, or RaspTypeError if the last value is

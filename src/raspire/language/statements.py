@@ -70,6 +70,10 @@ class Cutter:
     def _next(self) -> Token | None:
         return self._ahead.pop() if self._ahead else next(self._tokens, None)
 
+    def _rest(self) -> Iterator[Token]:
+        while (token := self._next()) is not None:
+            yield token
+
     def _load(self, first: Token) -> Token:
         following = self._next()
         if following is None:
@@ -83,7 +87,7 @@ class Cutter:
         tokens: list[Token] = []
         blocks: list[bool] = []  # for every open brace: is it a block?
         previous = None
-        for token in chain((first,), iter(self._next, None)):
+        for token in chain((first,), self._rest()):
             kind = token.type
             if kind == "NAME" and token == "load" and previous in ("SEMICOLON", "LBRACE"):
                 token = self._load(token)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from raspire.errors import RaspLoadError
-from raspire.language import program, read_source
+from raspire.language import from_rasp, read_source
 from raspire.program.nodes import Node
 
 HERE = Path(__file__).parent
@@ -50,4 +50,4 @@ def source_program(name: str, **shapes: int) -> Node:
         if not found:
             raise RaspLoadError(f"{name}.rasp has no shape {shape!r} at its top")
         text = f"{before}{found}{value};{after.partition(';')[2]}"
-    return program(text, source.name)
+    return from_rasp(text, source.name)
