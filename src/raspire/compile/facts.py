@@ -21,6 +21,7 @@ from raspire.compile.lowering import Share, is_source
 from raspire.compile.naming import text_of
 from raspire.compile.predicate import Clause, clauses
 from raspire.errors import UnsupportedError
+from raspire.program.embedding import indices
 from raspire.program.nodes import (
     Aggregate,
     Apply,
@@ -59,6 +60,7 @@ class Facts:
     domains: dict[Node, Domain] = field(default_factory=dict)
     selections: dict[Node, Selection] = field(default_factory=dict)
     undefined: dict[Node, tuple[Any, ...]] = field(default_factory=dict)
+    _columns: dict[Node, list[Any]] = field(default_factory=dict)
 
     # ------------------------------------------------------------ dependencies
 
@@ -104,15 +106,17 @@ class Facts:
 
     def on_positions(self, node: SOp) -> list[Any]:
         """The values of a positional expression at positions 0, 1, ..."""
-        from raspire.program.embedding import indices
-
-        return on_grid(node, {indices: range(self.length)})
+        if node not in self._columns:
+            self._columns[node] = on_grid(node, {indices: range(self.length)})
+        return self._columns[node]
 
     def on_alphabet(self, node: SOp) -> list[Any]:
         """The values of a symbolic expression on the symbols of the alphabet."""
         assert isinstance(self.alphabet, tuple)
-        (tokens,) = self.sources_of(node)
-        return on_grid(node, {tokens: [lifted(a) for a in self.alphabet]})
+        if node not in self._columns:
+            (tokens,) = self.sources_of(node)
+            self._columns[node] = on_grid(node, {tokens: [lifted(a) for a in self.alphabet]})
+        return self._columns[node]
 
     # ------------------------------------------------------------ selectors
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -47,6 +48,8 @@ class _Scheduler:
     least: dict[Task, int] = field(default_factory=dict)
     readers: dict[Task, list[Task]] = field(default_factory=dict)
     order: list[Task] = field(default_factory=list)
+    needed: dict[Task, list[Task]] = field(default_factory=dict)
+    scored: dict[Part, list[Task]] = field(default_factory=dict)
 
     def collect(self) -> None:
         """The tasks that the outputs need, those they read before them."""
@@ -65,12 +68,17 @@ class _Scheduler:
                 self.readers.setdefault(needed, []).append(task)
 
     def needs(self, task: Task) -> list[Task]:
-        part, cell = task
-        if isinstance(part, HeadPart) and cell is not None:
-            forms = [form for pair in part.pairs for form in pair] + [part.values[cell]]
-        else:
-            forms = part.reads
-        return self._tasks(forms)
+        """The tasks whose cells a task reads."""
+        if task not in self.needed:
+            part, cell = task
+            if isinstance(part, HeadPart) and cell is not None:
+                if part not in self.scored:
+                    self.scored[part] = self._tasks(f for pair in part.pairs for f in pair)
+                own = self._tasks([part.values[cell]])
+                self.needed[task] = list(dict.fromkeys([*self.scored[part], *own]))
+            else:
+                self.needed[task] = self._tasks(part.reads)
+        return self.needed[task]
 
     def _tasks(self, forms: Iterable[Form]) -> list[Task]:
         found: dict[Task, None] = {}
@@ -111,12 +119,10 @@ class _Scheduler:
         rest = sorted(tasks, key=lambda t: -self.early[t])
         while rest:
             layer = self.early[rest[0]]
-            for task in [t for t in rest if self.late[t] >= layer]:
-                rest.remove(task)
-                self.least[task] = layer
-                self.times()
-            if rest:
-                rest.sort(key=lambda t: -self.early[t])
+            here = {task for task in rest if self.late[task] >= layer}
+            self.least.update({task: layer for task in here})
+            self.times()
+            rest = sorted((t for t in rest if t not in here), key=lambda t: -self.early[t])
 
 
 def schedule(outputs: list[Form]) -> Plan:
@@ -188,33 +194,34 @@ def allocate(plan: Plan, embedded: list[Cell]) -> Slots:
     slots: dict[Cell, int] = {}
     owner: list[Cell] = []
     erased: list[list[Cell]] = [[] for _ in range(plan.depth)]
+    occupied: list[tuple[int, int]] = []
+    free: list[int] = []
     for cell in sorted(born, key=lambda c: born[c]):
-        for slot, old in enumerate(owner):
-            layer = _erasing_layer(old, born, last)
-            if born[cell] and layer is not None and _free(layer, old, born[cell]):
-                erased[layer - 1].append(old)
-                owner[slot] = cell
-                slots[cell] = slot
-                break
+        while occupied and occupied[0][0] <= born[cell]:
+            heappush(free, heappop(occupied)[1])
+        if born[cell] and free:
+            slot = heappop(free)
+            erased[_erasing_layer(owner[slot], born, last) - 1].append(owner[slot])
+            owner[slot] = cell
         else:
-            slots[cell] = len(owner)
+            slot = len(owner)
             owner.append(cell)
+        slots[cell] = slot
+        heappush(occupied, (_free_from(cell, born, last), slot))
     return Slots(slots, erased, len(owner))
 
 
-def _erasing_layer(old: Cell, born: dict[Cell, int], last: dict[Cell, int]) -> int | None:
+def _erasing_layer(old: Cell, born: dict[Cell, int], last: dict[Cell, int]) -> int:
     """The first layer whose units read the stream after the last reader and the writer."""
     return (max(last[old], born[old]) + 2) // 2
 
 
-def _free(layer: int, old: Cell, time: int) -> bool:
-    """Whether a slot erased in a layer may be written at a time (in that layer if exact)."""
+def _free_from(old: Cell, born: dict[Cell, int], last: dict[Cell, int]) -> int:
+    """When the slot may be written again: in the layer that erases it if the value is exact."""
     exact = old.noise == 0 and _dyadic(old)
-    return time >= 2 * layer + (0 if exact else 1)
+    return 2 * _erasing_layer(old, born, last) + (0 if exact else 1)
 
 
 def _dyadic(cell: Cell) -> bool:
-    if cell.table is None:
-        return False
-    scaled = cell.table * 1024
-    return bool((scaled == np.rint(scaled)).all())
+    table = cell.table if cell.column is None else cell.column
+    return table is not None and bool((table * 1024 == np.rint(table * 1024)).all())
