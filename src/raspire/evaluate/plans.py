@@ -46,5 +46,5 @@ def _kept_of(program: Node) -> dict[Any, Planned]:
     """By identity: s-ops compare elementwise."""
     key = id(program)
     if key not in _kept or _kept[key][0]() is not program:
-        _kept[key] = weakref.ref(program, lambda _: _kept.pop(key, None)), {}
+        _kept[key] = weakref.ref(program, lambda _, kept=_kept: kept.pop(key, None)), {}
     return _kept[key][1]
