@@ -3,7 +3,7 @@
 from raspire.transformer.builder import Builder, LayerBuilder
 from raspire.transformer.check import check
 from raspire.transformer.cost import Cost, cost
-from raspire.transformer.form import Form, beside, nothing, read, write
+from raspire.transformer.form import Form, beside, nothing, read, repeated, write
 from raspire.transformer.forward import forward
 from raspire.transformer.layer import Head, Layer, Mask, Units
 from raspire.transformer.model import Embedding, Transformer, Unembedding
@@ -33,6 +33,7 @@ __all__ = [
     "forward",
     "nothing",
     "read",
+    "repeated",
     "rotated",
     "saturated",
     "scale_for",

@@ -128,3 +128,15 @@ def beside(*forms: Form) -> Form:
         np.concatenate([form.values for form in forms]),
         int(starts[-1]),
     )
+
+
+def repeated(form: Form, times: int) -> Form:
+    """A form of one column, standing beside itself.
+
+    >>> repeated(read(Space("x", "a", (1,))), 3).reader(2).toarray()[1]
+    array([1., 1., 1.])
+    """
+    if form.size != 1:
+        raise RaspValueError("only a form of one column is repeated", found=f"{form.size} columns")
+    slots, values = np.tile(form.slots, times), np.tile(form.values, times)
+    return Form(slots, np.repeat(np.arange(times), len(form.slots)), values, times)

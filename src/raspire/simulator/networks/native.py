@@ -23,7 +23,7 @@ from raspire.simulator.networks.network import Network
 from raspire.simulator.target import AttentionTarget, Shape
 from raspire.simulator.universal import UniversalSimulator
 from raspire.simulator.weights import Array
-from raspire.transformer import Builder, Form, LayerBuilder, Space, beside, read, write
+from raspire.transformer import Builder, Form, LayerBuilder, Space, beside, read, repeated, write
 
 DATA, WEIGHT, OUT = "data", "weight", "out"
 
@@ -153,17 +153,11 @@ def products(
 ) -> None:
     """``result[c] += sum_b factor_b · rows_b[c]``: one bilinear unit for each b and c."""
     size = result.size
-    spread = [_repeat(factor, size) for factor in factors]
+    spread = [repeated(factor, size) for factor in factors]
     first, second = beside(*spread), beside(*(read(row) for row in rows))
     eye = sparse.eye_array(size)
     target = write(result, sparse.vstack([eye] * len(rows)))
     layer.units(name, "bilinear", first, target, second=second)
-
-
-def _repeat(form: Form, times: int) -> Form:
-    """A form of one column, repeated."""
-    slots, values = np.tile(form.slots, times), np.tile(form.values, times)
-    return Form(slots, np.repeat(np.arange(times), len(form.slots)), values, times)
 
 
 class _Native(_Rows):
