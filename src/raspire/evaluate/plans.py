@@ -39,12 +39,17 @@ def planned(
     return kept[key]
 
 
-_kept: dict[int, tuple[weakref.ref[Node], dict[Any, Planned]]] = {}
+Kept = dict[int, tuple[weakref.ref[Node], dict[Any, Planned]]]
+_kept: Kept = {}
 
 
 def _kept_of(program: Node) -> dict[Any, Planned]:
     """By identity: s-ops compare elementwise."""
     key = id(program)
     if key not in _kept or _kept[key][0]() is not program:
-        _kept[key] = weakref.ref(program, lambda _, kept=_kept: kept.pop(key, None)), {}
+
+        def forget(_: object, kept: Kept = _kept) -> None:  # also while the interpreter ends
+            kept.pop(key, None)
+
+        _kept[key] = weakref.ref(program, forget), {}
     return _kept[key][1]
