@@ -21,8 +21,12 @@ def all_inputs(alphabet: Any, longest: int, shortest: int = 0) -> list[list[Any]
 
 
 def everywhere(program: SOp, inputs: list[list[Any]], oracle: Callable[[list[Any]], Any]) -> None:
+    by_length: dict[int, list[list[Any]]] = {}
     for word in inputs:
-        assert program(word) == [oracle(word)] * len(word), word
+        by_length.setdefault(len(word), []).append(word)
+    for words in by_length.values():
+        for word, found in zip(words, program.batch(words), strict=True):
+            assert list(found) == [oracle(word)] * len(word), word
 
 
 def test_parity_and_majority() -> None:
@@ -41,7 +45,7 @@ def test_k_parity_of_every_subset_at_every_length(k: int) -> None:
 
 @pytest.mark.parametrize("modulus", range(1, 6))
 def test_match2_mod_any_number(modulus: int) -> None:
-    for word in all_inputs(range(modulus), 4):
+    for word in all_inputs(range(modulus), 3):
         truth = [int(any((x + y) % modulus == 0 for y in word)) for x in word]
         others = [
             int(any((x + y) % modulus == 0 for j, y in enumerate(word) if i != j))
@@ -51,7 +55,7 @@ def test_match2_mod_any_number(modulus: int) -> None:
         assert languages.match2(modulus, distinct=True)(word) == others, word
 
 
-@pytest.mark.parametrize("modulus", [1, 2, 3, 5])
+@pytest.mark.parametrize("modulus", [1, 2, 4])
 def test_match3_both_ways(modulus: int) -> None:
     padded = languages.match3_pairs(modulus, 3)
     for word in all_inputs(range(modulus), 3):

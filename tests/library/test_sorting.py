@@ -15,7 +15,7 @@ from raspire.library.sorting import (
     maxmin,
     minimum,
     rank,
-    sort_alphabet,
+    sort,
     sort_pairs,
     sort_wide,
 )
@@ -37,7 +37,7 @@ def test_sorts_agree_with_python(values: list[float]) -> None:
     n = len(values)
     assert sort_wide(n)(values) == sorted(values)
     assert sort_pairs(n)(values) == sorted(values)
-    assert sort_alphabet()(values) == sorted(values)
+    assert sort()(values) == sorted(values)
 
 
 def test_every_sort_is_right_on_every_short_input_with_ties() -> None:
@@ -52,7 +52,7 @@ def test_every_sort_is_right_on_every_short_input_with_ties() -> None:
 def test_the_rank_is_stable(letters: list[str]) -> None:
     order = sorted(range(len(letters)), key=lambda i: letters[i])
     assert rank()(letters) == [order.index(i) for i in range(len(letters))]
-    assert sort_alphabet()(letters) == sorted(letters)
+    assert sort()(letters) == sorted(letters)
 
 
 def test_costs() -> None:
@@ -67,7 +67,7 @@ def test_costs() -> None:
     assert (wide.attention_depth, wide.layers, wide.heads_per_layer) == (1, 2, (5, 0))
     assert wide.feed_forward == ("gated:step", "gated:zero")
     assert sort_wide(5).length == 5
-    finite = cost(sort_alphabet())
+    finite = cost(sort())
     assert (finite.attention_depth, finite.heads_per_layer[0]) == (2, 2)
 
 

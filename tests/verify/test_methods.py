@@ -19,7 +19,7 @@ from raspire.errors import (
 )
 from raspire.library.formal_languages import dyck1, k_parity, k_parity_product, match2
 from raspire.library.inverse import faddeev_leverrier
-from raspire.library.sorting import sort_alphabet
+from raspire.library.sorting import sort
 from raspire.program import embedding
 from raspire.program.embedding import aggregate, apply, exp, full, indices, select, tokens, where
 from raspire.program.nodes import SOp
@@ -48,7 +48,7 @@ def test_exhaustive_comparison() -> None:
     found = exhaustive("parity", k_parity(subset), k_parity_product(subset), (0, 1), 6)
     assert found.holds
     assert found.details["inputs"] == 2**7 - 1
-    assert exhaustive("sort", sort_alphabet(), sorted, "abc", 4).holds
+    assert exhaustive("sort", sort(), sorted, "abc", 4).holds
     different = exhaustive("match", match2(3), match2(3, distinct=True), range(3), 2)
     assert not different.holds
     assert different.details["input"] == "[0]"

@@ -3,8 +3,8 @@
 What one head can select on real values: the maximum and the minimum (score x, or -x). What it
 cannot: all keys smaller than the query among n *reals* needs a head dimension of at least n-1.
 ``select(x, x, "<")`` on reals is a RASP program of attention depth 1, but not one head of constant
-width. So two constructions sort reals with heads that copy one token each, and a third one sorts
-over a finite alphabet, where a rank is a selector width.
+width. So two constructions sort reals with heads that copy one token each; over a finite alphabet
+a rank is a selector width, and ``sort`` (with ``rank``) is the program of every length.
 
 Every sort is ascending and stable: ties keep the order of their positions.
 """
@@ -13,19 +13,21 @@ from __future__ import annotations
 
 from raspire.errors import RaspValueError
 from raspire.library.layout import Block, LaidOut, fetch, total
+from raspire.library.sequences import rank, sort
 from raspire.program.embedding import (
     aggregate,
     hardmax,
     indicator,
     indices,
     select,
-    selector_width,
     tokens,
     where,
 )
 from raspire.program.nodes import SOp
 
 SOURCE = "Lemma 7"
+
+__all__ = ["maximum", "maxmin", "minimum", "rank", "sort", "sort_pairs", "sort_wide"]
 
 
 def maximum(value: SOp = tokens) -> SOp:
@@ -100,29 +102,6 @@ def sort_wide(n: int) -> LaidOut:
     chosen = [where(place(l) == indices, copies[l], 0) for l in range(n)]
     block = Block(0, (n,))
     return LaidOut(f"sort {n}, wide", total(chosen), {"x": block}, block, n, SOURCE)
-
-
-def rank(value: SOp = tokens) -> SOp:
-    """How many values stand before each one in a stable sort: the width of a selector.
-
-    >>> rank()([30, 10, 20])
-    [2, 0, 1]
-    """
-    tied = select(value, value, "==") & select(indices, indices, "<")
-    return selector_width(select(value, value, "<") | tied)
-
-
-def sort_alphabet(value: SOp = tokens, key: SOp | None = None) -> SOp:
-    """Sort by a key over a finite alphabet, at every length: RASP depth 2.
-
-    As a network the width is a reciprocal of a mean and its square serves as an address, which
-    makes 2 attention layers and 3 layers (N = n + 1 with the sink).
-
-    >>> sort_alphabet()("banana")
-    ['a', 'a', 'a', 'b', 'n', 'n']
-    """
-    place = rank(value if key is None else key)
-    return aggregate(select(place, indices, "=="), value)
 
 
 def _check_size(n: int, least: int = 1) -> None:

@@ -27,8 +27,9 @@ METHODS = get_args(Method)
 class Certificate:
     """What one verification found.
 
-    A measurement is named as one: it certifies nothing. ``holds`` is the verdict; ``error_probability`` bounds the chance that a false claim passes (0
-    for the methods that leave none); ``details`` holds the numbers that the method reports.
+    ``holds`` is the verdict; ``error_probability`` bounds the chance that a false claim passes (0
+    for the methods that leave none); ``details`` holds the numbers that the method reports. A
+    measurement is named as one: it certifies nothing.
 
     >>> Certificate("1 + 1 = 2", "exact over the rationals", True, 0.0).holds
     True

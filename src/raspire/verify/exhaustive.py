@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
-from typing import Any
+from itertools import islice, product
+from typing import Any, TypeAlias
 
-from raspire.errors import BudgetError
+from raspire.errors import BudgetError, RaspError
 from raspire.program.nodes import Node
 from raspire.verify.certificate import Certificate
 
 BUDGET = 1_000_000
+CHUNK = 4096
+
+Side: TypeAlias = Node | Callable[[list[Any]], Any]
 
 
 def words(alphabet: Sequence[Any], longest: int, shortest: int = 0) -> Iterator[list[Any]]:
@@ -26,8 +29,8 @@ def words(alphabet: Sequence[Any], longest: int, shortest: int = 0) -> Iterator[
 
 def exhaustive(
     claim: str,
-    left: Node | Callable[[list[Any]], Any],
-    right: Node | Callable[[list[Any]], Any],
+    left: Side,
+    right: Side,
     alphabet: Sequence[Any],
     longest: int,
     *,
@@ -52,17 +55,35 @@ def exhaustive(
             hint="lower the length or raise the budget",
         )
     scope = {"alphabet": [repr(a) for a in alphabet], "lengths": [shortest, longest]}
-    for word in words(alphabet, longest, shortest):
-        one, two = _outcome(left, word), _outcome(right, word)
-        if one != two:
-            found = {"input": repr(word), "left": repr(one), "right": repr(two)}
-            return Certificate(claim, "exhaustive", False, 0.0, {**scope, **found})
+    for chunk in _chunks(alphabet, longest, shortest):
+        for word, one, two in zip(
+            chunk, _outcomes(left, chunk), _outcomes(right, chunk), strict=True
+        ):
+            if one != two:
+                found = {"input": repr(word), "left": repr(one), "right": repr(two)}
+                return Certificate(claim, "exhaustive", False, 0.0, {**scope, **found})
     return Certificate(claim, "exhaustive", True, 0.0, {**scope, "inputs": count})
 
 
-def _outcome(side: Callable[[list[Any]], Any], word: list[Any]) -> Any:
-    from raspire.errors import RaspError
+def _chunks(alphabet: Sequence[Any], longest: int, shortest: int) -> Iterator[list[list[Any]]]:
+    """Words of one length, a manageable number at a time."""
+    for length in range(shortest, longest + 1):
+        some = words(alphabet, length, length)
+        while chunk := list(islice(some, CHUNK)):
+            yield chunk
 
+
+def _outcomes(side: Side, chunk: list[list[Any]]) -> list[Any]:
+    """A program runs on the whole chunk; where one word is an error, each word by itself."""
+    if isinstance(side, Node):
+        try:
+            return [list(values) for values in side.batch(chunk)]
+        except RaspError:
+            pass
+    return [_outcome(side, word) for word in chunk]
+
+
+def _outcome(side: Callable[[list[Any]], Any], word: list[Any]) -> Any:
     try:
         return list(side(word))
     except RaspError as error:
