@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +34,9 @@ from raspire.simulator.target import (
 )
 from raspire.simulator.weights import Array
 from raspire.simulator.wide import wide
+
+if TYPE_CHECKING:
+    from raspire.compile import Compiled
 
 ConstructionName = Literal["long", "wide"]
 CONSTRUCTIONS: Mapping[ConstructionName, Builder] = {"long": long, "wide": wide}
@@ -194,6 +197,26 @@ class UniversalSimulator:
         refuse_beyond(budget, self.construction)
         self.check(target, x)
         return self.decode(self.run(self.encode(target, x, padding), "result", budget=budget))
+
+    def compile(self, **options: Any) -> Compiled:
+        """U as explicit weights, by the compiler; `options` are those of `compile`.
+
+        The network maps ⟨T, X⟩ to N values, of which `read` takes T(X).
+
+        >>> u = UniversalSimulator(n=1, d=1)
+        >>> t = AttentionTarget.from_arrays(np.eye(1), np.eye(1), np.eye(1), np.eye(1), heads=1)
+        >>> u.read(u.compile()(u.encode(t, np.array([[3.0]])).tolist())).tolist()
+        [[3.0]]
+        """
+        from raspire.compile import REALS, compile
+
+        options = {"name": f"U {self.construction.name}", **options}
+        return compile(self.program, alphabet=REALS, max_length=self.sequence_length, **options)
+
+    def read(self, values: ArrayLike) -> Array:
+        """T(X) from the values of U at all N positions."""
+        result = self.parts["result"].place.positions()
+        return self.decode(np.asarray(values, dtype=np.float64)[np.asarray(result)])
 
     def run(
         self, sequence: Any, part: str = "result", *, budget: int = BUDGET, **options: Any
