@@ -12,6 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,8 +98,12 @@ def _plans(program: SOp) -> dict[tuple[int, Box], Plan | None]:
     """The plans of a program; s-ops compare elementwise, so they are kept by identity."""
     key = id(program)
     if key not in _kept or _kept[key][0]() is not program:
-        _kept[key] = weakref.ref(program, lambda _: _kept.pop(key, None)), {}
+        _kept[key] = weakref.ref(program, partial(_forget, _kept, key)), {}
     return _kept[key][1]
+
+
+def _forget(kept: dict[int, Any], key: int, _: object) -> None:
+    kept.pop(key, None)
 
 
 def _plan(program: SOp, length: int, box: Box) -> Plan | None:
