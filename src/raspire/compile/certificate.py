@@ -31,7 +31,8 @@ class Check:
 
     def __str__(self) -> str:
         what = "score gap" if self.kind == "head" else "margin"
-        return f"layer {self.layer} {self.kind} {self.label}: {what} {self.gap:g}, noise {self.noise:.2g}"
+        where = f"layer {self.layer} {self.kind} {self.label}"
+        return f"{where}: {what} {self.gap:g}, noise {self.noise:.2g}"
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def _head(part: HeadPart, epsilon: float) -> Check:
         size = max(cell.bound, value.bound)
         copied = value.noise + (0.0 if _plain(value.terms.values()) else epsilon * size)
         cell.noise = copied if part.copies else value.noise + 4 * epsilon * size
-    return Check("head", part.layer, part.label, part.gap or np.inf, 2 * rounding)
+    gap = part.gap or np.inf
+    return Check("head", part.layer, part.label, gap, gap if part.ties and rounding else 2 * rounding)
 
 
 def _plain(factors: object) -> bool:

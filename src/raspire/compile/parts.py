@@ -48,6 +48,11 @@ class HeadPart:
         return [form for pair in self.pairs for form in pair] + list(self.values.values())
 
     @property
+    def ties(self) -> bool:
+        """Whether several greatest scores have to be equal bit for bit."""
+        return not self.copies or self.sink == "share"
+
+    @property
     def bound(self) -> float:
         """The largest absolute value that a score, or a part of its sum, can have."""
         return sum(q.bound * k.bound for q, k in self.pairs)

@@ -205,7 +205,7 @@ class Resolver(Facts):
         top = 0.0
         for clause in selection.clauses:
             if not is_causal(clause):
-                score = score_of(clause, self, exact=not selection.copies)
+                score = score_of(clause, self, exact=sink == "share" or not selection.copies)
                 pairs += score.pairs
                 top += score.top
         if selection.greatest is not None:
