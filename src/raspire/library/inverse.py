@@ -61,7 +61,7 @@ def determinant(m: int) -> LaidOut:
     return LaidOut(f"determinant {m}x{m}", program, {"A": matrix}, Block(0, ()), m * m, SOURCE)
 
 
-def inverse_3x3() -> LaidOut:
+def inverse_3x3(*, tolerance: float = TOLERANCE) -> LaidOut:
     """The inverse of a 3×3 matrix by cofactors, in 3 layers of which one attends.
 
     Position (i, j) copies ``A[(j+u) mod 3, (i+v) mod 3]``: its own cofactor is always the first.
@@ -81,8 +81,16 @@ def inverse_3x3() -> LaidOut:
         for v in range(3)
     ]
     det = total([near[0][v] * cofactors[v] for v in range(3)])
-    program = cofactors[0] * recip(det)
-    return LaidOut("inverse 3x3", program, {"A": matrix}, matrix, 9, SOURCE, flag=det == 0)
+    return LaidOut(
+        "inverse 3x3",
+        cofactors[0] * recip(det),
+        {"A": matrix},
+        matrix,
+        9,
+        SOURCE,
+        flag=det == 0,
+        bound=_bound_of_cofactors(tolerance),
+    )
 
 
 # ------------------------------------------------------------- Faddeev and LeVerrier's recursion
@@ -333,6 +341,32 @@ def _bound_of_inverse(tolerance: float) -> Any:
         if abs(last.value) <= last.error and _exactly_singular(A):
             raise singular("inverse")
         return _useful("inverse", adjugate / last, tolerance)
+
+    return bound
+
+
+def _bound_of_cofactors(tolerance: float) -> Any:
+    def bound(A: Any, *, arithmetic: str = "float64") -> float:
+        import numpy as np
+
+        from raspire.library.rounding import UNITS, Running
+
+        entries = np.asarray(A, dtype=np.float64)
+
+        def near(u: int, v: int) -> Running:
+            turned = np.roll(entries.T, (-v, -u), (0, 1))
+            return Running.exact(turned, UNITS[arithmetic])
+
+        cofactors = [
+            near(1, (v + 1) % 3) * near(2, (v + 2) % 3)
+            - near(1, (v + 2) % 3) * near(2, (v + 1) % 3)
+            for v in range(3)
+        ]
+        products = [near(0, v) * cofactors[v] for v in range(3)]
+        det = products[0] + products[1] + products[2]
+        if np.any(np.abs(det.value) <= det.error) and _exactly_singular(A):
+            raise singular("inverse 3x3")
+        return _useful("inverse 3x3", cofactors[0] / det, tolerance)
 
     return bound
 
