@@ -46,7 +46,7 @@ def _figure(found: Sequence[Entry]) -> Any:
     for panel, operation in zip(panels, operations, strict=True):
         _panel(panel, operation, [e for e in found if e.operation == operation])
     panels[0].set_ylabel("largest difference from NumPy")
-    panels[-1].legend(fontsize=7, frameon=False)
+    panels[0].legend(fontsize=7, frameon=False)
     return figure
 
 
