@@ -12,11 +12,12 @@ from raspire.language.values import Builtin, Function, Matrix, Sequence, is_atom
 from raspire.program.nodes import Node, Selector
 
 WIDEST = 60  # tokens of a matrix that is shown
+DEEPEST = 12  # collections inside each other that are shown
 LONGEST = 400  # values of a sequence that are shown
 
 
-def lines(name: str, value: Any, interpreter: Interpreter) -> Iterator[str]:
-    """The lines that show a value under a name."""
+def lines(name: str, value: Any, interpreter: Interpreter, depth: int = 0) -> Iterator[str]:
+    """The lines that show a value under a name; collections inside each other up to a depth."""
     if isinstance(value, Node):
         yield from _node(name, value, interpreter)
     elif isinstance(value, Matrix):
@@ -27,7 +28,7 @@ def lines(name: str, value: Any, interpreter: Interpreter) -> Iterator[str]:
     elif is_atom(value):
         yield f"    value: {name} =  {atom_text(value)}"
     elif isinstance(value, list | dict):
-        yield from _collection(name, value, interpreter)
+        yield from _collection(name, value, interpreter, depth)
     elif isinstance(value, Function | Builtin):
         yield f"     {value}"
 
@@ -93,6 +94,10 @@ def _node(name: str, node: Node, interpreter: Interpreter) -> Iterator[str]:
     yield f"     {'selector' if selector else 's-op'}: {name}"
     if not (settings.selector_examples if selector else settings.sop_examples):
         return
+    tokens = interpreter.selector_example if selector else interpreter.example
+    if selector and len(tokens) > WIDEST:
+        yield f" \t Example: a matrix of {len(tokens)} by {len(tokens)}"
+        return
     try:
         result = interpreter.result(node)
     except RaspError as error:
@@ -134,19 +139,21 @@ def tokens_for(tokens: list[Any]) -> list[Any]:
     return [str(token) for token in tokens] if mixed else tokens
 
 
-def _collection(name: str, value: Any, interpreter: Interpreter) -> Iterator[str]:
+def _collection(name: str, value: Any, interpreter: Interpreter, depth: int) -> Iterator[str]:
     kind = "dict" if isinstance(value, dict) else "list"
     entries = list(value.values()) if isinstance(value, dict) else value
     if all(map(is_atom, entries)):
         yield f"     {kind}: {name} = {_flat(value)}"
         return
-    yield f"     {kind}: {name} ="
+    yield f"     {kind}: {name} =" + (" ..." if depth >= DEEPEST else "")
+    if depth >= DEEPEST:
+        return
     keys = [atom_text(key) for key in value] if isinstance(value, dict) else range(len(value))
     for key, entry in zip(keys, entries, strict=True):
         if is_atom(entry):
             yield f"\t [{key}] = {atom_text(entry)}"
             continue
-        for line in lines(f"{name}[{key}]", entry, interpreter):
+        for line in lines(f"{name}[{key}]", entry, interpreter, depth + 1):
             yield "\t" + line
 
 

@@ -87,6 +87,10 @@ class Drawing:
 
         return picture(self)
 
+    def _repr_svg_(self) -> str:
+        """The picture, as notebooks ask for it."""
+        return self.svg()
+
     def save(self, path: str | Path) -> Path:
         """Write the SVG picture to a file, whole or not at all."""
         target = Path(path)
