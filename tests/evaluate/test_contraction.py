@@ -22,6 +22,7 @@ from raspire.program.embedding import (
     indices,
     length,
     minimum,
+    recip,
     select,
     sqrt,
     tokens,
@@ -321,6 +322,11 @@ def test_what_leaves_the_finite_numbers_is_left_to_the_general_engine():
     assert plan is not None
     assert plan.run(np.full(64, 800.0)) is None
     assert plan.run(np.full(64, np.nan)) is None
+    inverse = aggregate(select(indices, length - 1 - indices, "=="), recip(tokens))
+    plan = contraction.plan(inverse, 3, None)
+    assert plan is not None
+    assert plan.run(np.array([1.0, 0.0, 2.0])) is None
+    np.testing.assert_array_equal(plan.run(np.array([1.0, 4.0, 2.0])), [0.5, 0.25, 1.0])
     hidden = aggregate(
         select(indices // 4, indices // 4, "==") & select(indices % 4, 0, "=="), tokens
     )

@@ -15,7 +15,6 @@ from raspire.evaluate import contraction
 from raspire.evaluate.reference import reference
 from raspire.program.embedding import (
     aggregate,
-    apply,
     exp,
     hardmax,
     indices,
@@ -185,10 +184,3 @@ def test_many_random_programs_equal_the_reference_or_do_not_fire(case, seed):
 def test_enough_of_them_fired():
     print(f"contractions: {dict(seen)}")
     assert seen["compared"] >= 0.2 * seen["programs"]
-
-
-def test_a_primitive_that_may_fail_is_left_to_the_general_engine():
-    plan = contraction.plan(apply("recip", tokens), 3, None)
-    assert plan is not None
-    assert plan.run(np.array([1.0, 0.0, 2.0])) is None
-    np.testing.assert_array_equal(plan.run(np.array([1.0, 4.0, 2.0])), [1, 0.25, 0.5])

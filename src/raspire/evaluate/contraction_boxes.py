@@ -49,8 +49,8 @@ def box_of(positions: range | Sequence[int] | NDArray[np.int64] | None, length: 
     if isinstance(positions, range):
         if not positions:
             return None
-        axes = ((len(positions), positions.step),) if len(positions) > 1 else ()
-        return Box(positions.start, axes)
+        run = (len(positions), positions.step)
+        return Box(positions.start, (run,) if len(positions) > 1 else ())
     array = np.asarray(positions)
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
         return None

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
 
 from raspire.evaluate import contraction_kernels as kernels
 from raspire.evaluate.contraction_kernels import Array
-from raspire.evaluate.contraction_products import product_sum
+from raspire.evaluate.contraction_means import (
+    Product,
+    as_product,
+    greatest_among,
+    mean_of_product,
+    or_default,
+)
 from raspire.evaluate.contraction_steps import (
     MOST_CONSTANT,
     TOKENS,
@@ -78,7 +84,7 @@ class BlockEmission:
     def __init__(self, plan: Emission, space: Space) -> None:
         self.plan, self.space = plan, space
         self.refs: dict[int, Ref] = {}
-        self.factored: dict[int, tuple[list[Value], list[tuple[str, float]]]] = {}
+        self.products: dict[int, Product] = {}
         self.maxima: dict[int, tuple[Ref, Ref]] = {}
 
     def ref(self, root: Value | None) -> Ref:
@@ -101,7 +107,7 @@ class BlockEmission:
         if isinstance(value, Map):
             return value.args
         if isinstance(value, Mean):
-            return (*self._factors(value)[0], *value.weights)
+            return (*self._factors(value).factors, *value.weights)
         if isinstance(value, Best):
             return (value.score, *value.weights)
         if isinstance(value, Pieces):
@@ -232,7 +238,8 @@ class BlockEmission:
 
         def run(*arrays: Array) -> Array:
             flat = [a.reshape(s) for a, s in zip(arrays, shapes, strict=True)]
-            return np.concatenate(flat, axis=-1).reshape(shape)
+            joined: Array = np.concatenate(flat, axis=-1)
+            return joined.reshape(shape)
 
         low = min(ref.range[0] for ref in refs)
         high = max(ref.range[1] for ref in refs)
@@ -240,164 +247,52 @@ class BlockEmission:
 
     # ---------------------------------------------------------------- means
 
-    def _factors(self, mean: Mean) -> tuple[list[Value], list[tuple[str, float]]]:
-        """The value as a product: its factors, and the numbers it is scaled by."""
-        if id(mean) not in self.factored:
-            factors: list[Value] = []
-            scales: list[tuple[str, float]] = []
-            stack = [mean.value]
-            while stack:
-                value = stack.pop()
-                name = value.record.name if isinstance(value, Map) and value.kind == "f" else ""
-                if isinstance(value, Map) and name == "mul":
-                    stack.extend(reversed(value.args))
-                elif isinstance(value, Map) and name == "neg":
-                    scales.append(("mul", -1.0))
-                    stack.append(value.args[0])
-                elif isinstance(value, Map) and name == "div" and _is_scale(value.args[1]):
-                    scales.append(("div", _scale(value.args[1])))
-                    stack.append(value.args[0])
-                elif _is_scale(value):
-                    scales.append(("mul", _scale(value)))
-                else:
-                    factors.append(value)
-            self.factored[id(mean)] = factors, scales
-        return self.factored[id(mean)]
+    def _factors(self, mean: Mean) -> Product:
+        if id(mean) not in self.products:
+            self.products[id(mean)] = as_product(mean.value)
+        return self.products[id(mean)]
+
+    def _free(self, axes: Iterable[Axis]) -> set[Axis]:
+        return {digit for axis in axes for digit in digits_of(self.space, axis)}
 
     def _mean(self, mean: Mean) -> Ref:
-        values, scales = self._factors(mean)
-        factors = [self.refs[id(value)] for value in values]
+        product = self._factors(mean)
+        factors = [self.refs[id(value)] for value in product.factors]
         weights = [self.refs[id(weight)] for weight in mean.weights]
-        free = {d for axis in mean.free for d in digits_of(self.space, axis)}
         if len(weights) == 1 and len(factors) == 1 and weights[0].register in self.maxima:
-            best, score = self.maxima[weights[0].register]
-            if score.register == factors[0].register and not scales:
-                return self._or_default(best, mean.default)
+            peak, score = self.maxima[weights[0].register]
+            if score.register == factors[0].register and not product.scales:
+                return or_default(self.plan, peak, mean.default)
         if not all(weight.exact for weight in weights):
             raise NotProved  # which keys have the greatest score may depend on the rounding
-        self._describe(mean, values, free)
-        return self._mean_of_product(factors, scales, weights, free, mean)
-
-    def _describe(self, mean: Mean, values: list[Value], free: set[Axis]) -> None:
-        """A line for ``explain``."""
-        plan, refs = self.plan, [self.refs[id(value)] for value in values]
-        axes = [axis for axis in union(refs) if axis.size > 1]
-        names = " * ".join(
-            f"{_name(value)}[{','.join(map(plan.letter, ref.axes))}]"
-            for value, ref in zip(values, refs, strict=True)
-        )
-        over = ",".join(plan.letter(axis) for axis in axes if axis in free) or "nothing"
-        sizes = ", ".join(f"{plan.letter(axis)}={axis.size}" for axis in axes)
-        how = "contraction" if len(refs) > 1 else "sum"
-        products = math.prod(axis.size for axis in axes)
-        label = f"{mean.name} = " if mean.name else ""
-        where = " where selected" if mean.weights else ""
-        plan.lines.append(
-            f"  {label}mean over {over} of {names or '1'}{where}: "
-            f"{how}, {sizes or 'one value'}, {products:,} products not formed"
-        )
-
-    def _mean_of_product(
-        self,
-        factors: list[Ref],
-        scales: list[tuple[str, float]],
-        weights: list[Ref],
-        free: set[Axis],
-        mean: Mean,
-    ) -> Ref:
-        """The mean of the product of factors over the free axes."""
-        summed = free & set(union([*factors, *weights]))
-        masked = list(factors)
-        for weight in weights:
-            _apply_weight(self, masked, weight)
-        sums = product_sum(self.plan, masked or [self._one()], summed)
-        for name, number in scales:
-            scale = partial(_scaled, number=number, divide=name == "div")
-            sums = self.plan.add((name, number), scale, [sums], sums.axes)
-        counted = summed & set(union(weights))
-        rest = math.prod(axis.size for axis in summed - counted)
-        if not weights:
-            if rest == 1:
-                return sums
-            return self.plan.add(("count", rest), lambda a: a / rest, [sums], sums.axes)
-        counts = product_sum(self.plan, [self._float(w) for w in weights], counted)
-        axes = union([sums, counts])
-        places = alignment(sums.axes, axes), alignment(counts.axes, axes)
-        default = mean.default
-
-        def run(sums: Array, counts: Array) -> Array:
-            top, bottom = kernels.aligned(sums, *places[0]), kernels.aligned(counts, *places[1])
-            return kernels.quotient(top, bottom * rest, default)
-
-        return self.plan.add(("quotient", rest, default, axes), run, [sums, counts], axes)
-
-    def _one(self) -> Ref:
-        return self.plan.constant(1.0, (), "f", (1.0, 1.0))
-
-    def _float(self, ref: Ref) -> Ref:
-        if ref.kind == "f":
-            return ref
-        return self.plan.add("float", lambda a: a.astype(np.float64), [ref], ref.axes)
-
-    def masked(self, factor: Ref, weight: Ref) -> Ref:
-        """The factor where the weight is true, 0 elsewhere."""
-        order, fill = alignment(weight.axes, factor.axes)
-
-        def run(factor: Array, weight: Array) -> Array:
-            return np.where(kernels.aligned(weight, order, fill), factor, 0.0)
-
-        return self.plan.add("masked", run, [factor, weight], factor.axes)
+        free = self._free(mean.free)
+        self._describe(mean, product.factors, factors, free)
+        return mean_of_product(self.plan, factors, product.scales, weights, free, mean.default)
 
     def _best(self, best: Best) -> Ref:
         score = self.refs[id(best.score)]
         weights = [self.refs[id(weight)] for weight in best.weights]
-        free = {d for axis in best.free for d in digits_of(self.space, axis)}
-        axes = union([score, *weights])
-        kept = tuple(axis for axis in axes if axis not in free)
-        axes = kept + tuple(axis for axis in axes if axis in free)
-        count = len(axes) - len(kept)
-        places = [alignment(ref.axes, axes) for ref in (score, *weights)]
-
-        def parts(score: Array, *weights: Array) -> tuple[Array, Array | None]:
-            arrays = [
-                kernels.aligned(array, *place)
-                for array, place in zip((score, *weights), places, strict=True)
-            ]
-            mask = np.logical_and.reduce(np.broadcast_arrays(*arrays[1:])) if weights else None
-            return arrays[0], mask
-
-        def greatest(*arrays: Array) -> Array:
-            return kernels.greatest(*_reordered(parts(*arrays), count))
-
-        def attained(greatest: Array, *arrays: Array) -> Array:
-            values, mask = parts(*arrays)
-            top = greatest[(..., *(None,) * count)]
-            return (values == top) if mask is None else (values == top) & mask
-
-        peak = self.plan.add(("greatest", axes), greatest, [score, *weights], kept)
-        found = self.plan.add(("best", axes), attained, [peak, score, *weights], axes, "b", (0, 1))
+        found, peak = greatest_among(self.plan, score, weights, self._free(best.free))
         self.maxima[found.register] = peak, score
         return found
 
-    def _or_default(self, best: Ref, default: float) -> Ref:
-        def run(best: Array) -> Array:
-            return np.where(np.isneginf(best), default, best)
-
-        return self.plan.add(("default", default), run, [best], best.axes)
-
-
-def _reordered(parts: tuple[Array, Array | None], count: int) -> tuple[Array, int, Array | None]:
-    return parts[0], count, parts[1]
-
-
-def _apply_weight(emission: BlockEmission, factors: list[Ref], weight: Ref) -> None:
-    """Put a weight into the smallest factor that has its axes, else beside the factors."""
-    able = [k for k, factor in enumerate(factors) if set(weight.axes) <= set(factor.axes)]
-    if able:
-        place = min(able, key=lambda k: factors[k].size)
-        factors[place] = emission.masked(factors[place], weight)
-    else:
-        factors.append(emission._float(weight))
+    def _describe(self, mean: Mean, values: list[Value], refs: list[Ref], free: set[Axis]) -> None:
+        """A line for ``explain``."""
+        letter = self.plan.letter
+        axes = [axis for axis in union(refs) if axis.size > 1]
+        names = " * ".join(
+            f"{_name(value)}[{','.join(map(letter, ref.axes))}]"
+            for value, ref in zip(values, refs, strict=True)
+        )
+        label = f"{mean.name} = " if mean.name else ""
+        over = ",".join(letter(axis) for axis in axes if axis in free)
+        sizes = ", ".join(f"{letter(axis)}={axis.size}" for axis in axes)
+        points = math.prod(axis.size for axis in axes)
+        how = f"contraction, {points:,} products not formed" if len(refs) > 1 else "sum"
+        self.plan.lines.append(
+            f"  {label}mean over {over or 'nothing'} of {names or '1'}"
+            f"{' where selected' if mean.weights else ''} ({sizes or 'one value'}): {how}"
+        )
 
 
 def _cast(name: str, kind: str) -> Callable[[Array], Array]:
@@ -407,16 +302,6 @@ def _cast(name: str, kind: str) -> Callable[[Array], Array]:
     if kind == "f":
         return lambda array: array if array.dtype.kind == "f" else array.astype(np.float64)
     return lambda array: array if array.dtype.kind != "b" else array.astype(np.int64)
-
-
-def _is_scale(value: Value) -> bool:
-    return isinstance(value, Literal) and value.value != 0 and math.isfinite(value.value)
-
-
-def _scale(value: Value) -> float:
-    if isinstance(value, Literal):
-        return float(value.value)
-    raise NotProved
 
 
 def _node_name(node: Node) -> str:
@@ -429,7 +314,3 @@ def _name(value: Value) -> str:
     if isinstance(value, Read):
         return _node_name(value.access.node)
     return value.record.name if isinstance(value, Map) else type(value).__name__.lower()
-
-
-def _scaled(array: Array, number: float, divide: bool) -> Array:
-    return array / number if divide else array * number

@@ -15,7 +15,7 @@ value is ever looked at. What cannot be proved raises :class:`NotProved`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import gcd
 
@@ -286,7 +286,7 @@ class Space:
         return Form(int(not decisive))
 
 
-_ARITHMETIC = {
+_ARITHMETIC: dict[str, Callable[..., Form]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "neg": lambda a: a * -1,
