@@ -1,5 +1,6 @@
 """`long` and `wide` against the textbook, against each other, exactly, and by their cost."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -171,19 +172,47 @@ def test_encode_multiplies_the_query_by_the_ratio_of_scales():
     assert target_of(weights, 1, scale=0.5).ratio == 1.0
 
 
-def test_a_simulator_refuses_other_shapes_and_lengths():
+def test_a_simulator_refuses_what_does_not_fit():
     weights = random_weights(np.random.default_rng(1), 2, 1, 1, 1)
     target = target_of(weights, 1)
     u = UniversalSimulator(2, 2, 1, 1, 1)
     assert u.accepts(Shape(2, 1, 1, 1, True))
-    with pytest.raises(RaspError, match="another number of rows"):
+    with pytest.raises(RaspError, match="n of 3, and U has room for 2"):
         u(target, np.ones((3, 2)))
-    with pytest.raises(RaspError, match="another shape than U was built for"):
-        UniversalSimulator(2, 2, 2, 1, 1)(target, np.ones((2, 2)))
+    with pytest.raises(RaspError, match="without a mask takes n of 2 only"):
+        u(target, np.ones((1, 2)))
+    with pytest.raises(RaspError, match="d of 2, and U has room for 1"):
+        UniversalSimulator(2, 1, 2, 1, 1)(target, np.ones((2, 2)))
+    with pytest.raises(RaspError, match="an output map"):
+        UniversalSimulator(2, 2, 1, 1, 1, output=False)(target, np.ones((2, 2)))
+    with pytest.raises(RaspError, match="mask none, and U has mask causal"):
+        UniversalSimulator(2, 2, 1, 1, 1, mask="causal")(target, np.ones((2, 2)))
     with pytest.raises(RaspError, match="does not fit the memory budget"):
         u(target, np.ones((2, 2)), budget=100)
     with pytest.raises(RaspError, match="key padding was given"):
         u(target, np.ones((2, 2)), [1, 1])
+
+
+@pytest.mark.parametrize("construction", BOTH)
+@pytest.mark.parametrize("mask", ["causal", "padding"])
+@pytest.mark.parametrize("output", [False, True])
+def test_every_smaller_target_runs_in_a_larger_simulator(construction, mask, output):
+    """Corollary 6.2: over all smaller shapes, fewer rows included."""
+    rng = np.random.default_rng(4)
+    rows = 2
+    u = UniversalSimulator(rows, 3, 2, 2, 2, construction, "stable", mask, output)
+    smaller = itertools.product(range(1, rows + 1), (1, 3), (1, 2), (1, 2), (1, 2))
+    for n, d, heads, d_k, d_v in smaller:
+        weights = random_weights(rng, d, heads, d_k, d_v, output=output)
+        own = mask if mask == "causal" or rng.integers(2) else "none"
+        target = target_of(weights, heads, mask=own)
+        assert u.accepts(target.shape, n)
+        x = rng.standard_normal((n, d))
+        seen = [0, 1][-n:] if own == "padding" else None
+        expected = plain_attention(weights, x, heads, mask=own, seen=seen)
+        found = u(target, x, seen)
+        assert found.shape == expected.shape
+        assert np.abs(found - expected).max() < 1e-12
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,13 @@ from raspire.simulator.construction import (
     Softmax,
 )
 from raspire.simulator.estimate import refuse_beyond
+from raspire.simulator.hierarchy import (
+    cropped,
+    enlarged,
+    enlarged_padding,
+    enlarged_rows,
+    misfit,
+)
 from raspire.simulator.long import long
 from raspire.simulator.naming import Mask
 from raspire.simulator.target import (
@@ -30,7 +37,6 @@ from raspire.simulator.target import (
     AttentionTarget,
     Shape,
     checked_input,
-    checked_padding,
 )
 from raspire.simulator.weights import Array
 from raspire.simulator.wide import wide
@@ -70,6 +76,8 @@ class SimulatorCost:
 
 class UniversalSimulator:
     """One fixed program for every target of one shape (Theorem 6; several heads: Theorem 9).
+
+    Targets of smaller shapes run in it too, see `accepts`.
 
     `softmax="plain"` exponentiates the scores as they are and refuses targets whose scores may
     leave [-700, 700]; `"stable"` subtracts the maximum of each row first, one layer deeper.
@@ -150,9 +158,14 @@ class UniversalSimulator:
 
         return explain(self)
 
-    def accepts(self, shape: Shape) -> bool:
-        """Whether a target of this shape is simulated as it stands."""
-        return shape == self.shape
+    def accepts(self, shape: Shape, n: int | None = None) -> bool:
+        """Whether U runs targets of this shape on n rows (its own n, if not given).
+
+        Its own shape always; smaller ones padded with zeros (Corollary 6.2). Fewer rows than U's
+        need a mask that hides the rest: `"causal"` takes causal targets, `"padding"` takes
+        targets with and without a key padding.
+        """
+        return not misfit(shape, self.n if n is None else n, self.shape, self.n)
 
     def encode(
         self, target: AttentionTarget, x: ArrayLike, padding: ArrayLike | None = None
@@ -162,23 +175,21 @@ class UniversalSimulator:
         The target's scale over 1/sqrt(d_k) multiplies W_Q and its bias; 1, the usual ratio,
         touches nothing. Raises RaspValueError where the target or X do not fit U.
         """
-        self._check_shape(target)
-        rows = checked_input(x, self.shape.d)
-        if len(rows) != self.n:
+        rows = self._fitting(target, x)
+        if padding is not None and target.mask != "padding":
             raise RaspValueError(
-                "X has another number of rows than U was built for",
-                expected=f"n = {self.n}",
-                found=f"n = {len(rows)}",
+                "key padding was given for a target without that mask",
+                expected="a target with mask 'padding'",
+                found=f"mask {target.mask!r}",
             )
         sequence = np.zeros(self.sequence_length)
         pages = {
             name: sequence[block.base : block.end].reshape(block.shape)
             for name, block in self.construction.inputs.items()
         }
-        _write(target, rows, pages)
-        if padding is not None or "seen" in pages:
-            seen = _padding(target, self.n, padding)
-            pages["seen"][:] = seen
+        _write(enlarged(target, self.shape), rows, pages)
+        if "seen" in pages:
+            pages["seen"][:] = enlarged_padding(padding, len(rows), self.n)
         return sequence
 
     def __call__(
@@ -189,14 +200,16 @@ class UniversalSimulator:
         *,
         budget: int = BUDGET,
     ) -> Array:
-        """T(X), shape (n, d), or (n, heads * d_v) for a shape without output map.
+        """T(X), shape (n, d), or (n, heads * d_v) for a target without output map.
 
         `budget` is in bytes. Raises BudgetError for a shape that does not fit it, and
         RaspValueError for scores that the plain softmax cannot take.
         """
         refuse_beyond(budget, self.construction)
         self.check(target, x)
-        return self.decode(self.run(self.encode(target, x, padding), "result", budget=budget))
+        sequence = self.encode(target, x, padding)
+        result = self.decode(self.run(sequence, "result", budget=budget))
+        return cropped(result, np.shape(x)[0], target.shape, self.shape)
 
     def compile(self, **options: Any) -> Compiled:
         """U as explicit weights, by the compiler; `options` are those of `compile`.
@@ -234,11 +247,12 @@ class UniversalSimulator:
         return np.ascontiguousarray(result.reshape(self.n, -1))
 
     def check(self, target: AttentionTarget, x: ArrayLike) -> None:
-        """Refuse a target of another shape, and scores that the plain softmax cannot take."""
-        self._check_shape(target)
+        """Refuse a target that does not fit U, and scores that the plain softmax cannot take."""
+        rows = self._fitting(target, x)
         if self.construction.softmax != "plain":
             return
-        fits, bound = plain_fits(target, x)
+        whole = enlarged(target, self.shape)
+        fits, bound = plain_fits(whole, enlarged_rows(rows, self.n, self.shape.d))
         if not fits:
             raise RaspValueError(
                 "the plain softmax cannot take these scores",
@@ -247,13 +261,18 @@ class UniversalSimulator:
                 hint='softmax="stable" subtracts the maximum of each row, one layer deeper',
             )
 
-    def _check_shape(self, target: AttentionTarget) -> None:
-        if not self.accepts(target.shape):
+    def _fitting(self, target: AttentionTarget, x: ArrayLike) -> Array:
+        """X as checked rows of a target that U accepts."""
+        rows = checked_input(x, target.d)
+        reason = misfit(target.shape, len(rows), self.shape, self.n)
+        if reason:
             raise RaspValueError(
-                "the target has another shape than U was built for",
-                expected=str(self.shape),
-                found=str(target.shape),
+                f"U does not take this target: {reason}",
+                expected=f"at most n={self.n}, {self.shape}",
+                found=f"n={len(rows)}, {target.shape}",
+                hint="a mask hides rows of padding; without one n must be U's own",
             )
+        return rows
 
 
 def encode(
@@ -294,7 +313,7 @@ def _mass(target: AttentionTarget, rows: Array) -> float:
 
 def _write(target: AttentionTarget, rows: Array, pages: Mapping[str, Array]) -> None:
     """Write T and X into the blocks of the input, each seen as a matrix."""
-    pages["X"][:, :-1] = rows
+    pages["X"][: len(rows), : rows.shape[1]] = rows
     pages["X"][:, -1] = 1.0
     start, ratio = 0, target.ratio
     layers = ((target.w_q, target.b_q), (target.w_k, target.b_k), (target.w_v, target.b_v))
@@ -309,16 +328,6 @@ def _write(target: AttentionTarget, rows: Array, pages: Mapping[str, Array]) -> 
     if target.w_o is not None and target.b_o is not None:
         pages["WO"][:-1] = target.w_o
         pages["WO"][-1] = target.b_o
-
-
-def _padding(target: AttentionTarget, n: int, padding: ArrayLike | None) -> Array:
-    if target.mask != "padding":
-        raise RaspValueError(
-            "key padding was given for a target without that mask",
-            expected="a target with mask 'padding'",
-            found=f"mask {target.mask!r}",
-        )
-    return checked_padding(np.ones(n) if padding is None else padding, n)
 
 
 def _one_of(name: str, value: object, choices: Any) -> None:
