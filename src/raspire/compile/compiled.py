@@ -10,7 +10,9 @@ from typing import Any
 
 from raspire.compile.certificate import Certificate
 from raspire.compile.circuit import Circuit, circuit_of
+from raspire.compile.lowering import restricted
 from raspire.compile.schedule import Plan, Slots
+from raspire.compile.verification import Verification, verify
 from raspire.program.nodes import SOp
 from raspire.transformer import Cost, Transformer, cost, rotated, saturated
 
@@ -59,6 +61,20 @@ class Compiled:
         kinds = {head.kind for _, _, head in self.transformer.heads()}
         model = self.transformer if kinds <= {"softmax"} else self.softmax()
         return rotated(model, seed)
+
+    def verify(self, *, network: Any = None, **options: Any) -> Verification:
+        """The network against the evaluator; see :func:`raspire.compile.verification.verify`.
+
+        ``network`` is another runner of many inputs (a softmax transformer's ``batch``, an
+        exported model); this transformer if none is given.
+        """
+        meaning = restricted(self.program) if self.causal else self.program
+        embedding = self.transformer.embedding
+        special = {embedding.bos, embedding.pad}
+        symbols = [s for i, s in enumerate(embedding.vocabulary) if i not in special]
+        return verify(
+            meaning, network or self.batch, symbols, (embedding.max_length or 1) - 1, **options
+        )
 
     def save(self, path: str | Path, precision: str = "float64") -> Path:
         """Write ``.onnx``, ``.safetensors`` or ``.pt``."""

@@ -57,10 +57,15 @@ UP_TO_HERE = Select(indices, indices, COMPARISONS["<="])
 def lower(program: SOp, *, causal: bool = False) -> SOp:
     """The program with widths as shares, equal parts shared, and means of one selector joined."""
     if causal:
-        program = rewrite(program, _causal)
+        program = restricted(program)
     program = merge(rewrite(merge(program), _canonical))
     program = rewrite(program, _join)
     return merge(rewrite(merge(program), _shares))
+
+
+def restricted(program: SOp) -> SOp:
+    """The program with every selector cut to keys at or before the query, as a causal mask does."""
+    return rewrite(program, _causal)
 
 
 def _canonical(node: Node) -> Node:

@@ -218,7 +218,10 @@ class Resolver(Facts):
                 )
         level = top if sink == "share" else top - 1
         pairs.append((constant(level) + of(BOS, 2.0), of(BOS)))
-        return HeadPart(label, pairs, causal, selection.copies, sink)
+        head = HeadPart(label, pairs, causal, selection.copies, sink)
+        if selection.greatest is not None and not self.finite(selection.greatest.score):
+            head.gap = None
+        return head
 
     def _greatest(
         self, selection: Selection, pairs: list[Pair], top: float
@@ -226,18 +229,24 @@ class Resolver(Facts):
         """Conditions first, then the score itself: one more unit of it never outweighs them."""
         assert selection.greatest is not None
         score = selection.greatest.score
-        domain = self.finite(score)
-        if domain is None or not domain.numeric:
+        domain = self.domain(score)
+        if isinstance(domain, Finite) and domain.numeric:
+            rank = np.arange(len(domain), dtype=float)
+            ranked, reach = self.form(score, rank * 2 + 2, True), 2.0 * len(domain)
+        elif domain.numeric and np.isfinite([domain.low, domain.high]).all():
+            ranked = self.number(score) + constant(2 - domain.low)
+            reach = domain.high - domain.low + 2
+        else:
             raise UnsupportedError(
-                f"hardmax of {text_of(score)} has no least distance between its scores",
+                f"hardmax of {text_of(score)} needs to know how far its scores may lie apart",
                 where=selection.greatest.place,
-                expected="a score with finitely many numbers",
-                found=str(self.domain(score)),
+                expected="numbers within bounds",
+                found=str(domain),
+                hint="compile with alphabet=Real(low, high)",
             )
-        rank = np.arange(len(domain), dtype=float)
-        factor = float(len(domain) + 1)
+        factor = float(2 ** np.ceil(np.log2(reach + 2)))
         raised = [(query * factor, key) for query, key in pairs]
-        return [*raised, (constant(1), self.form(score, rank * 2 + 2, True))], top * factor + 2
+        return [*raised, (constant(1), ranked)], top * factor + 2
 
     def _share(self, node: Share) -> Cell:
         head = self._head(node, node.selector, "share")
