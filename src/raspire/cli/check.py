@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def findings(source: Source) -> dict[str, Any]:
     """What a check finds: errors, what the last value is, its types, dialect and cost."""
     from raspire.language.dialect import additions
+    from raspire.language.lint import warnings
     from raspire.language.report import fault
     from raspire.language.statements import parse
     from raspire.language.syntax import Syntax
@@ -42,6 +43,7 @@ def findings(source: Source) -> dict[str, Any]:
         "statements": len(trees),
         "dialect": "extended" if added else "original",
         "additions": added,
+        "warnings": warnings(trees, source),
     }
     if not errors:
         found["last"] = _value(name, last)
@@ -105,6 +107,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     ]
     added = [f"{what} (line {line})" for what, line in found["additions"].items()]
     lines.append(f"dialect: {found['dialect']}" + (", with " + ", ".join(added) if added else ""))
+    lines += [f"warning: line {w['line']}: {w['message']}" for w in found["warnings"]]
     last = found.get("last")
     if last is None:
         return lines

@@ -22,16 +22,17 @@ def additions(trees: list[Syntax], source: Source) -> dict[str, int]:
     >>> additions(list(parse(source)), source)
     {'single-quoted string': 1, 'the function exp': 2}
     """
-    bound = {name for tree in _walk(trees) for name in _bound(tree)}
+    bound = {name for tree in every(trees) for name in _bound(tree)}
     found: dict[str, int] = {}
-    for tree in _walk(trees):
+    for tree in every(trees):
         what = _addition(tree, source, bound)
         if what:
             found.setdefault(what, source.place(tree.at).line)
     return found
 
 
-def _walk(trees: list[Syntax]) -> Iterator[Syntax]:
+def every(trees: list[Syntax]) -> Iterator[Syntax]:
+    """Every node of the trees, parents first."""
     waiting = list(reversed(trees))
     while waiting:
         tree = waiting.pop()
@@ -53,6 +54,9 @@ _ADDED = frozenset(added_names())
 
 
 def _addition(tree: Syntax, source: Source, bound: set[str]) -> str | None:
+    foreign = next((name for name in _bound(tree) if not name.isascii()), None)
+    if foreign is not None:
+        return f"the Unicode name {foreign}"
     if tree.kind == "binary" and tree.value in ("!=", "//"):
         return f"the operator {tree.value}"
     if tree.kind == "literal" and source.text[tree.at : tree.at + 1] == "'":

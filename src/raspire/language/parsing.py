@@ -81,7 +81,9 @@ class _Builder(Transformer):  # type: ignore[misc]
         return Syntax("literal", items[0].start_pos or 0, (), str(items[0])[1:-1])
 
     def grouped(self, items: list[Any]) -> Syntax:
-        return _close(items[0])
+        tree = _close(items[0])
+        tree.bracketed = True
+        return tree
 
     def index(self, items: list[Any]) -> Syntax:
         return Syntax("index", items[1].start_pos, (items[0], _close(items[2])))

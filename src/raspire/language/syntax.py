@@ -1,7 +1,8 @@
 """The syntax tree: one class for every construct, with its parts in order.
 
 ``kind`` says what it is, ``at`` where it begins in the source (an offset), ``parts`` are its
-children and ``value`` is whatever else it carries (a literal, an operator, names).
+children and ``value`` is whatever else it carries (a literal, an operator, names); ``bracketed``
+says that it stands in parentheses.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Syntax:
     at: int
     parts: tuple[Syntax, ...] = ()
     value: Any = None
+    bracketed: bool = False
 
     @property
     def start(self) -> int:

@@ -155,9 +155,7 @@ def _aggregate(node: Aggregate, payload: Types) -> Types:
 def _apply(node: Apply, below: list[Types]) -> Types:
     record = node.primitive
     if record.name == "where":
-        strings = below[1] & below[2] & {"string"}
-        numbers = below[1] & NUMBERS and below[2] & NUMBERS
-        return strings | ((below[1] | below[2]) & NUMBERS if numbers else frozenset())
+        return below[1] | below[2]  # one branch may be taken at every position
     if record.name == "lookup":
         values = record.data.values() if isinstance(record.data, dict) else record.data
         return frozenset(map(atom_type, values))
