@@ -228,3 +228,13 @@ def test_every_smaller_target_runs_in_a_larger_simulator(construction, mask, out
 def test_a_shape_that_is_none_is_refused_by_name(arguments, message):
     with pytest.raises(RaspError, match=message):
         UniversalSimulator(**arguments)
+
+
+@pytest.mark.parametrize("construction", BOTH)
+def test_the_explanation_tells_the_layout_and_the_positions_computed(construction):
+    u = UniversalSimulator(2, 3, 1, 2, 2, construction)
+    text = u.explain()
+    assert f"N = {u.sequence_length}" in text
+    assert "4 x 6  [W_Q | W_K | W_V]" in text
+    assert "the result is read at 6 positions, 2 x 3" in text
+    assert f"projections: 12 of {u.sequence_length} positions" in text

@@ -65,7 +65,8 @@ class Columns:
 
     def query(self, t: int | SOp, a: int | SOp) -> int | SOp:
         """A column of the queries."""
-        return t * self.shape.d_k + a
+        head = t * self.shape.d_k
+        return head if isinstance(a, int) and a == 0 else head + a
 
     def key(self, t: int | SOp, a: int | SOp) -> int | SOp:
         """A column of the keys."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
+
+from raspire.library.layout import Block, Face
 
 if TYPE_CHECKING:
     from raspire.simulator.universal import UniversalSimulator
@@ -19,7 +22,14 @@ def explain(u: UniversalSimulator) -> str:
     """The text of `UniversalSimulator.explain`."""
     from raspire.evaluate import explain as plan
 
-    return "\n".join([*description(u), "", str(plan(u.program, u.sequence_length))])
+    result = u.parts["result"]
+    plans = plan(result.sop, u.sequence_length, positions=result.place.positions())
+    return "\n".join([*description(u), "", str(plans).rstrip()])
+
+
+def _where(place: Block | Face) -> str:
+    size = " x ".join(map(str, place.shape))
+    return f"{math.prod(place.shape):,} positions, {size}"
 
 
 def description(u: UniversalSimulator) -> list[str]:
@@ -35,4 +45,4 @@ def description(u: UniversalSimulator) -> list[str]:
         lines.append(f"  {block.base:>12,} to {block.end - 1:,}: {size}  {_MEANING[name]}")
     if used < u.sequence_length:
         lines.append(f"  {used:>12,} to {u.sequence_length - 1:,}: zeros, the padding")
-    return lines
+    return [*lines, f"the result is read at {_where(u.parts['result'].place)}"]
