@@ -22,15 +22,20 @@ from raspire.verify.enclosure import enclosed, enclosure
 from raspire.verify.identity import FunctionSide, ProgramSide, identity
 
 Matrix = list[list[Any]]
+Scale = Callable[[Any, Arithmetic], Any]
 
 
 class Definition:
     """T(X) from ⟨T, X⟩ by the textbook's formula, with the results in U's order."""
 
-    def __init__(self, construction: Construction) -> None:
+    def __init__(self, construction: Construction, scale: Scale | None = None) -> None:
         self.shape, self.n = construction.shape, construction.n
         self.inputs = construction.inputs
         self.by_head = len(construction.parts["result"].shape) == 3  # (heads, n, d_v)
+        self.scale = scale or self._scaled
+
+    def _scaled(self, score: Any, arithmetic: Arithmetic) -> Any:
+        return score / arithmetic.form(primitive("sqrt"))(self.shape.d_k)
 
     def __call__(self, tokens: Sequence[Any], arithmetic: Arithmetic) -> list[Any]:
         """The results as U orders them."""
@@ -52,17 +57,16 @@ class Definition:
     def head(self, t: int, tokens: Sequence[Any], arithmetic: Arithmetic) -> Matrix:
         """softmax(Q Kᵀ / sqrt(d_k)) V of head t."""
         shape = self.shape
-        exp, sqrt = (arithmetic.form(primitive(name)) for name in ("exp", "sqrt"))
+        exp = arithmetic.form(primitive("exp"))
         x, w = self.matrix("X", tokens), self.matrix("W", tokens)
         keys_from, values_from = shape.heads * shape.d_k, 2 * shape.heads * shape.d_k
         q = product(x, columns(w, t * shape.d_k, shape.d_k))
         k = product(x, columns(w, keys_from + t * shape.d_k, shape.d_k))
         v = product(x, columns(w, values_from + t * shape.d_v, shape.d_v))
-        root = sqrt(shape.d_k)
         result = []
         for i in range(self.n):
             seen = [j for j in range(self.n) if self.seen(i, j, tokens)]
-            weights = {j: exp(dot(q[i], k[j]) / root) for j in seen}
+            weights = {j: exp(self.scale(dot(q[i], k[j]), arithmetic)) for j in seen}
             whole = sum([weights[j] for j in seen[1:]], weights[seen[0]])
             mixed = [dot(list(weights.values()), [v[j][c] for j in seen]) for c in range(shape.d_v)]
             result.append([value / whole for value in mixed])
