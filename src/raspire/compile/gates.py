@@ -37,9 +37,9 @@ def gate_terms(node: Apply, resolver: Resolver) -> Terms:
         return [(f"gated:{name}", constant(1), resolver.number(args[0]) + of(BOS), 1.0)]
     if name == "where":
         return _where(args, resolver)
-    numbers = [resolver.number(a) for a in args]
     if name == "mul":
-        return [("bilinear", numbers[0], numbers[1], 1.0)]
+        return [_product(*args, resolver)]
+    numbers = [resolver.number(a) for a in args]
     if name == "div":
         return [("gated:recip", numbers[0], numbers[1] + of(BOS), 1.0)]
     if name in COMPARED:
@@ -54,6 +54,15 @@ def gate_terms(node: Apply, resolver: Resolver) -> Terms:
     if name == "ceil":
         return [("gated:floor", constant(1), -numbers[0], -1.0)]
     return _by_relu(name, numbers)
+
+
+def _product(a: SOp, b: SOp, resolver: Resolver) -> tuple[str, Form, Form, float]:
+    """A product; ``a * exp(b)`` is one unit, and so is any named function of a real times ``a``."""
+    for first, second in ((a, b), (b, a)):
+        if isinstance(second, Apply) and resolver.is_gate(second):
+            inner = resolver.number(second.args[0]) + of(BOS)
+            return f"gated:{second.primitive.name}", resolver.number(first), inner, 1.0
+    return "bilinear", resolver.number(a), resolver.number(b), 1.0
 
 
 def _by_relu(name: str, numbers: list[Form]) -> Terms:

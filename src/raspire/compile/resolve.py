@@ -14,7 +14,7 @@ import numpy as np
 
 from raspire.compile.domain import UNDEFINED, Domain, Finite, Ratio, Real, Vector, is_number
 from raspire.compile.facts import COMPARISONS, TRUTH, Facts, Selection
-from raspire.compile.gates import NAMED, gate_terms
+from raspire.compile.gates import NAMED, UNARY, gate_terms
 from raspire.compile.grid import lifted
 from raspire.compile.linear import BOS, Cell, Form, constant, of
 from raspire.compile.lowering import Share, apply
@@ -444,7 +444,10 @@ class Resolver(Facts):
             self._steps[key] = part
             self.parts.append(part)
         place = self.domain(node).place  # type: ignore[union-attr]
-        return self._steps[key], [-1 if values[i] is UNDEFINED else place[values[i]] for i in order]
+        # A value outside the domain stands at a point of the grid that no input reaches.
+        return self._steps[key], [
+            -1 if values[i] is UNDEFINED else place.get(values[i], -1) for i in order
+        ]
 
     def _values(self, node: SOp, variables: list[SOp], listed: list[Any]) -> list[Any]:
         if len(variables) == 1 and variables[0] is node:
@@ -510,6 +513,14 @@ class Resolver(Facts):
     def opens_gate(self, condition: Apply) -> bool:
         """Whether a condition is a comparison of numbers that only a gate can decide."""
         return condition.primitive.name in COMPARISONS and not self._by_steps(condition)
+
+    def is_gate(self, node: Apply) -> bool:
+        """Whether a function of one real is nothing but a gate."""
+        if node.primitive.name not in UNARY or node in self._gates:
+            return False
+        return isinstance(self.domain(node.args[0]), Real) and not (
+            self.symbolic(node) and isinstance(self.alphabet, tuple)
+        )
 
     def _by_steps(self, node: Apply) -> bool:
         """Whether a listed result comes from steps; truth always does, where it has a margin."""

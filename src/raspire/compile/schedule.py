@@ -46,6 +46,7 @@ class _Scheduler:
     early: dict[Task, int] = field(default_factory=dict)
     late: dict[Task, int] = field(default_factory=dict)
     least: dict[Task, int] = field(default_factory=dict)
+    most: dict[Task, int] = field(default_factory=dict)
     readers: dict[Task, list[Task]] = field(default_factory=dict)
     order: list[Task] = field(default_factory=list)
     needed: dict[Task, list[Task]] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class _Scheduler:
         depth = max(self.early.values(), default=0)
         for task in reversed(self.order):
             bounds = [self.late[r] - (self._after(task, r, 0)) for r in self.readers.get(task, ())]
-            self.late[task] = min(bounds, default=depth)
+            self.late[task] = min([*bounds, self.most.get(task, depth)], default=depth)
         return depth
 
     def _after(self, needed: Task, task: Task, layer: int) -> int:
@@ -125,18 +126,28 @@ class _Scheduler:
             rest = sorted((t for t in rest if t not in here), key=lambda t: -self.early[t])
 
 
+    def settle(self) -> None:
+        """Keep joined values where they are; everything else waits until it is needed."""
+        self.times()
+        self.most = {task: self.early[task] for task in self.least}
+
+
 def schedule(outputs: list[Form]) -> Plan:
-    """The plan of least depth for some output forms."""
+    """The plan of least depth for some output forms.
+
+    A copy stands in the last layer that still serves its readers, which spreads heads evenly.
+    """
     scheduler = _Scheduler(outputs)
     scheduler.collect()
     scheduler.times()
     scheduler.join()
+    scheduler.settle()
     depth = scheduler.times()
     plan = Plan([[] for _ in range(depth)], [[] for _ in range(depth)], outputs)
     split: dict[tuple[Part, int], HeadPart] = {}
     for task in scheduler.order:
         part, cell = task
-        layer = scheduler.early[task]
+        layer = scheduler.late[task]
         if not isinstance(part, HeadPart):
             part.layer = layer
             plan.units[layer - 1].append(part)
