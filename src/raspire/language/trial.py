@@ -16,7 +16,7 @@ from raspire.language.operators import PRIMITIVE_OF, PYTHON
 from raspire.language.values import Matrix, Sequence, describe, is_atom, sequence_type
 from raspire.program.nodes import Apply, Node, Select, Selector, SOp
 
-LONGEST = 40  # tokens of an input that definitions are tried on; beyond, only results are computed
+LONGEST = 100  # tokens of an input that definitions are tried on; beyond, only results are computed
 
 # Elementwise operations by Python's own operators; those whose results can be astronomically large
 # have the bounds of operators.py. What they refuse is left to the reference to explain.

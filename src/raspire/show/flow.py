@@ -14,7 +14,7 @@ from typing import Any
 
 from raspire.errors import RaspTypeError
 from raspire.language.operators import full_average
-from raspire.language.trial import LONGEST, Trial, sequence_input
+from raspire.language.trial import Trial, sequence_input
 from raspire.language.values import sequence_type
 from raspire.program.embedding import full
 from raspire.program.facts import depths
@@ -33,6 +33,7 @@ from raspire.program.printing import expression
 from raspire.program.walk import consumers, topological
 
 Rows = list[list[bool]]
+LONGEST = 40  # tokens of an input whose patterns and values are drawn
 LONGEST_NAME = 60
 
 
