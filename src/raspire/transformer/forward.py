@@ -19,6 +19,7 @@ from raspire.transformer.attention import dense, gather, is_parabola, scores, we
 from raspire.transformer.families import activate
 from raspire.transformer.layer import Head, Layer, Units
 from raspire.transformer.model import BOS_TYPE, PAD_TYPE, TOKEN_TYPE, Embedding, Transformer
+from raspire.transformer.prepared import Prepared
 
 Array = NDArray[Any]
 Engine = Literal["auto", "dense", "gather"]
@@ -98,8 +99,10 @@ class _Pass:
     ) -> None:
         self.model, self.dtype, self.engine = model, dtype, engine
         self.wanted, self.ablate, self.record = wanted, ablate, record
+        self.prepared = Prepared.of(model, dtype)
         self.count, self.length = inputs.shape[:2]
         self.names, self.types = position_types(model.embedding, inputs)
+        self.seen: dict[frozenset[str] | None, Array] = {}
         self.needs = self._needs()
         self.places = self.needs[0]
         self.stream = self._embed(inputs)
@@ -169,7 +172,7 @@ class _Pass:
         for j, head in enumerate(layer.heads):
             if (i, j) not in self.ablate:
                 rows = self._head(f"blocks.{i}.attn.hook_pattern.{j}", head, queries)
-                _add(new, head.output, _columns(rows), self.dtype)
+                self._add(new, head.output, _columns(rows))
         self.stream, self.places, self.projected = new, after, {}
 
     def _feed(self, layer: Layer) -> None:
@@ -177,7 +180,7 @@ class _Pass:
             before = self.stream
             self.stream = before.copy()
             for units in layer.units:
-                _add(self.stream, units.output, self._hidden(units, before), self.dtype)
+                self._add(self.stream, units.output, self._hidden(units, before))
 
     def _hidden(self, units: Units, stream: Array) -> Array:
         first = self._branch(units.first, units.first_bias, stream)
@@ -186,9 +189,14 @@ class _Pass:
         return activate(units.family, first, self._branch(units.second, units.second_bias, stream))
 
     def _branch(self, matrix: Any, bias: Any, stream: Array) -> Array:
-        branch: Array = matrix.T.astype(self.dtype) @ stream
-        branch += bias.astype(self.dtype)[:, None]
+        branch: Array = self.prepared.reader(matrix) @ stream
+        branch += self.prepared.bias(bias)
         return branch
+
+    def _add(self, stream: Array, matrix: Any, columns: Array) -> None:
+        """Add ``columns`` through an output matrix, touching only the slots that it writes."""
+        slots, compact = self.prepared.writer(matrix)
+        stream[slots] += compact @ columns
 
     def _head(self, hook: str, head: Head, queries: Array) -> Array:
         query = self._rows(self._project(head.query))
@@ -242,9 +250,11 @@ class _Pass:
 
     def _allowed(self, keys: frozenset[str] | None) -> Array:
         """Which positions (batch, length) a head with this set of key types may see."""
-        names = self.names if keys is None else keys
-        ids = [i for i, name in enumerate(self.names) if name in names and name != PAD_TYPE]
-        return np.isin(self.types, ids)
+        if keys not in self.seen:
+            names = self.names if keys is None else keys
+            table = np.array([name in names and name != PAD_TYPE for name in self.names])
+            self.seen[keys] = table[self.types]
+        return self.seen[keys]
 
     def _note(self, name: str) -> None:
         if self.record is not None:
@@ -254,7 +264,7 @@ class _Pass:
     def _project(self, matrix: Any) -> Array:
         """``matrix`` on the stream, once a layer for all heads that share it."""
         if id(matrix) not in self.projected:
-            product = matrix.T.astype(self.dtype) @ self.stream
+            product = self.prepared.reader(matrix) @ self.stream
             self.projected[id(matrix)] = product.toarray() if sparse.issparse(product) else product
         return self.projected[id(matrix)]
 
@@ -273,14 +283,6 @@ def _columns(rows: Array) -> Array:
     """Rows (batch, positions, k) as columns (k, batch · positions)."""
     count, length, size = rows.shape
     return rows.transpose(2, 0, 1).reshape(size, count * length)
-
-
-def _add(stream: Array, matrix: Any, columns: Array, dtype: np.dtype[Any]) -> None:
-    """Add ``columns`` to the stream through an output matrix, touching only the slots it writes."""
-    slots, places = np.unique(matrix.indices, return_inverse=True)
-    parts = (matrix.data.astype(dtype), places, matrix.indptr)
-    compact = sparse.csr_array(parts, shape=(matrix.shape[0], len(slots)))
-    stream[slots] += compact.T.tocsr() @ columns
 
 
 def _check_inputs(embedding: Embedding, inputs: Array) -> None:
