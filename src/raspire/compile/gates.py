@@ -30,16 +30,16 @@ NAMED = UNARY | set(COMPARED) | {
 }  # fmt: skip
 
 
-def gate_terms(node: Apply, resolver: Resolver) -> Terms:
+def gate_terms(node: Apply, resolver: Resolver, exact: bool) -> Terms:
     """The units that add up to a function of numbers: (family, first, second, weight)."""
     name, args = node.primitive.name, node.args
     if name in UNARY:
         return [(f"gated:{name}", constant(1), resolver.number(args[0]) + of(BOS), 1.0)]
     if name == "where":
-        return _where(args, resolver)
+        return _where(args, resolver, exact)
     if name == "mul":
-        return [_product(*args, resolver)]
-    numbers = [resolver.number(a) for a in args]
+        return [_product(*args, resolver, exact)]
+    numbers = [resolver.number(a, exact) for a in args]
     if name == "div":
         return [("gated:recip", numbers[0], numbers[1] + of(BOS), 1.0)]
     if name in COMPARED:
@@ -56,13 +56,13 @@ def gate_terms(node: Apply, resolver: Resolver) -> Terms:
     return _by_relu(name, numbers)
 
 
-def _product(a: SOp, b: SOp, resolver: Resolver) -> tuple[str, Form, Form, float]:
+def _product(a: SOp, b: SOp, resolver: Resolver, exact: bool) -> tuple[str, Form, Form, float]:
     """A product; ``a * exp(b)`` is one unit, and so is any named function of a real times ``a``."""
     for first, second in ((a, b), (b, a)):
         if isinstance(second, Apply) and resolver.is_gate(second):
             inner = resolver.number(second.args[0]) + of(BOS)
             return f"gated:{second.primitive.name}", resolver.number(first), inner, 1.0
-    return "bilinear", resolver.number(a), resolver.number(b), 1.0
+    return "bilinear", resolver.number(a, exact), resolver.number(b, exact), 1.0
 
 
 def _by_relu(name: str, numbers: list[Form]) -> Terms:
@@ -91,11 +91,11 @@ def _compared(name: str, difference: Form, factor: Form) -> Terms:
     return terms
 
 
-def _where(args: tuple[SOp, ...], resolver: Resolver) -> Terms:
+def _where(args: tuple[SOp, ...], resolver: Resolver, exact: bool) -> Terms:
     """``no + (yes - no) * condition``; a comparison of reals is the gate itself."""
     condition, yes, no = args
-    a, b = resolver.number(yes), resolver.number(no)
+    a, b = resolver.number(yes, exact), resolver.number(no, exact)
     if isinstance(condition, Apply) and resolver.opens_gate(condition):
         x, y = (resolver.number(c) for c in condition.args)
         return [_linear(b), *_compared(condition.primitive.name, x - y, a - b)]
-    return [_linear(b), ("bilinear", a - b, resolver.number(condition), 1.0)]
+    return [_linear(b), ("bilinear", a - b, resolver.number(condition, exact), 1.0)]

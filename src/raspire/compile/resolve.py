@@ -44,7 +44,7 @@ class Resolver(Facts):
         self.real: Cell | None = None
         self._heads: dict[tuple[SOp | Selector, str], HeadPart] = {}
         self._steps: dict[tuple[Any, ...], StepPart] = {}
-        self._gates: dict[SOp, GatePart] = {}
+        self._gates: dict[tuple[SOp, bool], GatePart] = {}
         self._cells: dict[tuple[Any, ...], Cell] = {}
         self._numbers: dict[tuple[SOp, bool], Form] = {}
         self._differences: dict[SOp, SOp] = {}
@@ -496,19 +496,21 @@ class Resolver(Facts):
         """The value of a function that is not linear: steps where they are few, else a gate."""
         domain = self.domain(node)
         name = node.primitive.name
-        if isinstance(domain, Finite) and self._by_steps(node):
+        if isinstance(domain, Finite) and self._by_steps(node, exact):
             return self._stepped(node, domain.floats, exact)
         if name not in NAMED:
             raise self._too_many(node, [self.domain(a) for a in node.args])
-        if node not in self._gates:
+        key = (node, exact)
+        if key not in self._gates:
             bound = max(abs(domain.low), abs(domain.high))
             cell = Cell("units", text_of(node), node, bound=bound)
             if isinstance(domain, Finite):
                 cell.table = domain.floats
-            self._gates[node] = GatePart(text_of(node), cell, gate_terms(node, self), node)
-            cell.source = self._gates[node]
-            self.parts.append(self._gates[node])
-        return of(self._gates[node].cell)
+            terms = gate_terms(node, self, exact)
+            self._gates[key] = GatePart(text_of(node), cell, terms, node)
+            cell.source = self._gates[key]
+            self.parts.append(self._gates[key])
+        return of(self._gates[key].cell)
 
     def opens_gate(self, condition: Apply) -> bool:
         """Whether a condition is a comparison of numbers that only a gate can decide."""
@@ -516,13 +518,13 @@ class Resolver(Facts):
 
     def is_gate(self, node: Apply) -> bool:
         """Whether a function of one real is nothing but a gate."""
-        if node.primitive.name not in UNARY or node in self._gates:
+        if node.primitive.name not in UNARY or (node, False) in self._gates:
             return False
         return isinstance(self.domain(node.args[0]), Real) and not (
             self.symbolic(node) and isinstance(self.alphabet, tuple)
         )
 
-    def _by_steps(self, node: Apply) -> bool:
+    def _by_steps(self, node: Apply, exact: bool = False) -> bool:
         """Whether a listed result comes from steps; truth always does, where it has a margin."""
         if node.primitive.name in TRUTH:
             return not any(isinstance(self.domain(a), Real) for a in node.args)
@@ -530,7 +532,9 @@ class Resolver(Facts):
         listed = [len(s) for s in sizes if s is not None]
         if not listed:
             return False
-        return min(listed) <= (256 if node.primitive.name in NAMED else np.inf)
+        rounds = node.primitive.name in (*UNARY, "div")
+        gated = node.primitive.name in NAMED and not (exact and rounds)
+        return min(listed) <= (256 if gated else np.inf)
 
 
 def _affine(x: Vector, y: Vector) -> float | None:
