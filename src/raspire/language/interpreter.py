@@ -145,7 +145,7 @@ class Interpreter:
     def run(self, text: str | Source, name: str = "console") -> Iterator[Outcome]:
         """Run a text statement by statement; a failure is an outcome and stops nothing."""
         source = text if isinstance(text, Source) else Source(text, name)
-        yield from self._statements(source, self.scope, source.name)
+        yield from self._statements(source, self.scope, "console")
 
     def _statements(self, source: Source, scope: Scope, creator: str) -> Iterator[Outcome]:
         for tree in parse(source):
