@@ -22,6 +22,7 @@ from raspire.evaluate.contraction_values import (
     Pieces,
     Read,
     Value,
+    apply_kind,
     conjuncts,
     is_equality,
     kinds,
@@ -198,10 +199,13 @@ class _Expression:
             return None
 
     def _map(self, node: Node, form: Form) -> Value:
-        if not isinstance(node, Apply) or self.demand.kinds[id(node)] == "?":
+        if not isinstance(node, Apply):
             raise NotProved
         args = tuple(self.known[id(arg), form] for arg in node.args)
-        return Map(node.primitive, args, self.demand.kinds[id(node)])
+        kind = apply_kind(node.primitive, [arg.kind for arg in args])
+        if kind == "?":
+            raise NotProved
+        return Map(node.primitive, args, kind)
 
     def _pieces(self, node: Node, form: Form, rule: Callable[..., Value]) -> Value:
         """The rule's value; where it meets a border in a digit, one for each side."""
@@ -225,7 +229,8 @@ class _Expression:
             (below, self._pieces(node, first, rule)),
             (above, self._pieces(node, second, rule)),
         )
-        return Pieces(axis, parts, self.demand.kinds[id(node)])
+        kinds = {part.kind for _, part in parts}
+        return Pieces(axis, parts, kinds.pop() if len(kinds) == 1 else "f")
 
     # ---------------------------------------------------------------- reading
 
@@ -276,11 +281,14 @@ class _Expression:
             return self._read(node.value, found.position)
         if self.averaging:  # a mean of means is a block of its own, each position once
             return self._read(node, form)
-        if self.demand.kinds[id(node.value)] != "f" and not isinstance(node.value, Constant):
-            raise NotProved
         value = self._averaged(node.value, found.position)
+        if isinstance(value, Literal):
+            if not weights:
+                return value
+        elif value.kind != "f":
+            raise NotProved  # an exact mean of integers is not always a float
         default = float(number(node.default)) if weights else 0.0
-        return Mean(value, found.free, weights, default, node.label or "")
+        return Mean(value, found.free, weights, default, node.label or "", value.kind)
 
     def _averaged(self, node: Node, form: Form) -> Value:
         """What a mean is taken of, expressed in place."""

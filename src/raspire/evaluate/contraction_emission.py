@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -267,7 +268,8 @@ class BlockEmission:
             raise NotProved  # which keys have the greatest score may depend on the rounding
         free = self._free(mean.free)
         self._describe(mean, product.factors, factors, free)
-        return mean_of_product(self.plan, factors, product.scales, weights, free, mean.default)
+        found = mean_of_product(self.plan, factors, product.scales, weights, free, mean.default)
+        return replace(found, kind=mean.kind)
 
     def _best(self, best: Best) -> Ref:
         score = self.refs[id(best.score)]

@@ -25,16 +25,16 @@ class NotFinite(Exception):  # noqa: N818  (an answer, not an error)
 def run_length(terms: int, allowed: float) -> int:
     """How many terms may be added in any order within an error of ``allowed * eps/2``.
 
-    The error of runs of r terms, added in pairs, is at most ``r + ceil(log2(terms/r))`` halves of
+    With c runs of r terms, added in pairs, the error is at most ``r + ceil(log2(c))`` halves of
     eps; with r = 1 that is the pairwise bound, less than ``4 log2(N)`` for every N >= terms.
 
     >>> run_length(385, 4 * 26.4), run_length(8, 4 * 3)
-    (64, 8)
+    (97, 8)
     """
-    run = 1
-    while run < terms and 2 * run + ceil(log2(max(terms / (2 * run), 1))) <= allowed:
-        run *= 2
-    return run
+    runs = max(1, ceil(terms / max(allowed, 1)))
+    while runs < terms and ceil(terms / runs) + ceil(log2(runs)) > allowed:
+        runs += 1
+    return ceil(terms / max(runs, 1))
 
 
 def view(array: Array, offsets: tuple[int, ...], shape: tuple[int, ...],

@@ -81,7 +81,22 @@ def mean_of_product(
         return _quotient(plan, sums, counts, rest, default)
     if rest == 1:
         return sums
-    return plan.add(("count", rest), lambda array: array / rest, [sums], sums.axes)
+    mean = plan.add(("count", rest), lambda a: kernels.checked(a / rest), [sums], sums.axes)
+    if len(factors) == 1 and not scales:
+        return _same_if_equal(plan, factors[0], mean)
+    return mean
+
+
+def _same_if_equal(plan: Emission, values: Ref, mean: Ref) -> Ref:
+    """The mean, or where all values are equal that value, which rounding could have missed."""
+    order = mean.axes + tuple(axis for axis in values.axes if axis not in mean.axes)
+    axes = tuple(range(len(mean.axes), len(order)))
+
+    def run(mean: Array, values: Array) -> Array:
+        greatest = values.max(axis=axes)
+        return np.where(greatest == values.min(axis=axes), greatest, mean)
+
+    return plan.add(("equal", order), run, [mean, plan.spread(values, order)], mean.axes)
 
 
 def _scaled(array: Array, number: float, divide: bool) -> Array:

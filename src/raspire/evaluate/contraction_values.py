@@ -111,7 +111,7 @@ class Mean:
     weights: tuple[Value, ...]
     default: float
     name: str
-    kind: str = "f"
+    kind: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ def kinds(order: Iterable[Node]) -> dict[int, str]:
         elif isinstance(node, Constant):
             kind = {bool: "b", int: "i", float: "f"}.get(type(node.value), "?")
         elif isinstance(node, Apply):
-            kind = _apply_kind(node.primitive, [found[id(arg)] for arg in node.args])
+            kind = apply_kind(node.primitive, [found[id(arg)] for arg in node.args])
         elif isinstance(node, Aggregate):
             kind = found[id(node.value)]
         else:
@@ -172,7 +172,8 @@ def kinds(order: Iterable[Node]) -> dict[int, str]:
     return found
 
 
-def _apply_kind(record: Primitive, args: list[str]) -> str:
+def apply_kind(record: Primitive, args: list[str]) -> str:
+    """The kind of a primitive's result, from the kinds of its arguments."""
     if "?" in args or "s" in args or (record.numpy is None) or record.family == "opaque":
         return "?"
     if record.name in ("where", "maximum", "minimum"):
