@@ -74,7 +74,8 @@ class _Wide:
         x, w = self.inputs["X"], self.inputs["W"]
         return total(
             [
-                fetch(tokens, x.address(i, b)) * fetch(tokens, w.address(b, column))
+                fetch(tokens, x.address(i, b)).named(f"x{b}")
+                * fetch(tokens, w.address(b, column)).named(f"w{b}")
                 for b in range(self.shape.inputs)
             ]
         )
@@ -85,8 +86,8 @@ class _Wide:
         at = self.projected.address
         return total(
             [
-                fetch(projections, at(i, self.columns.query(t, a)))
-                * fetch(projections, at(j, self.columns.key(t, a)))
+                fetch(projections, at(i, self.columns.query(t, a))).named(f"q{a}")
+                * fetch(projections, at(j, self.columns.key(t, a))).named(f"k{a}")
                 for a in range(self.shape.d_k)
             ]
         )
@@ -118,16 +119,17 @@ class _Wide:
         column = self.columns.value(t * self.shape.d_v + c)
         weights, products = [], []
         for j in range(self.n):
-            weight = exp(fetch(score, self.scored.address(t, i, j)))
+            weight = exp(fetch(score, self.scored.address(t, i, j)).named(f"score{j}"))
             address = self.projected.address(j, column)
             if self.shape.mask == "causal":
                 # A hidden value is nowhere, so it is 0; its weight is not counted.
-                products.append(weight * fetch(projections, where(j <= i, address, -1)))
+                value = fetch(projections, where(j <= i, address, -1)).named(f"v{j}")
+                products.append(weight * value)
                 weights.append(indicator(j <= i) * weight)
                 continue
-            value = fetch(projections, address)
+            value = fetch(projections, address).named(f"v{j}")
             if self.shape.mask == "padding":
-                seen = fetch(tokens, self.inputs["seen"].address(j))
+                seen = fetch(tokens, self.inputs["seen"].address(j)).named(f"seen{j}")
                 value, weights = seen * value, [*weights, seen * weight]
             else:
                 weights.append(weight)
@@ -140,7 +142,8 @@ class _Wide:
         merged, w = self.shape.merged, self.inputs["WO"]
         source = Block(0, (self.n, merged))
         products = [
-            fetch(heads, source.address(i, e)) * fetch(tokens, w.address(e, g))
+            fetch(heads, source.address(i, e)).named(f"head{e}")
+            * fetch(tokens, w.address(e, g)).named(f"w_o{e}")
             for e in range(merged)
         ]
-        return total([*products, fetch(tokens, w.address(merged, g))])
+        return total([*products, fetch(tokens, w.address(merged, g)).named("b_o")])
