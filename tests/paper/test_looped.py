@@ -118,7 +118,7 @@ def test_one_attention_layer_takes_seven_instructions() -> None:
 
 
 def test_the_table_has_both_side_by_side() -> None:
-    rows = {(r.task.split(",")[0], r.network): r for r in compare(3, [0])}
+    rows = {(r.task.split(",")[0], r.network): r for r in compare(3, [0], loops=4)}
     native, looped = rows["attention", "native"], rows["attention", "looped"]
     assert (native.attention_depth, looped.attention_depth) == (2, 49)
     assert native.error64 < 1e-13 < looped.error64

@@ -100,14 +100,19 @@ HEADINGS = (
 )  # fmt: skip
 
 
-def compare(k: int = 4, seeds: Iterable[int] = range(3)) -> list[Row]:
+def compare(k: int = 4, seeds: Iterable[int] = range(3), loops: int = 24) -> list[Row]:
     """All rows for k × k matrices: looped blocks, then one attention layer by both.
 
-    >>> [row.network for row in compare(2, [0])][-4:]
+    >>> [row.network for row in compare(2, [0], loops=2)][-4:]
     ['looped', 'native', 'long', 'wide']
     """
     draws = list(seeds)
-    blocks = [transposition(k, draws), product(k, draws), inverse(k, draws), *memory(k, draws)]
+    blocks = [
+        transposition(k, draws),
+        product(k, draws),
+        inverse(k, draws, loops),
+        *memory(k, draws),
+    ]
     return [*blocks, looped_attention(k, draws), *ours(k, draws)]
 
 
