@@ -21,7 +21,7 @@ _HOMES = {
     "raspire.program.nodes": "SOp Selector",
     "raspire.program.walk": "merge",
     "raspire.program.facts": "cost",
-    "raspire.evaluate": "evaluate explain",
+    "raspire.evaluate": "explain",
     "raspire.language": "from_rasp to_rasp",
     "raspire.show.flow": "draw",
     "raspire.simulator": "AttentionTarget UniversalSimulator encode",

@@ -113,7 +113,7 @@ class Generator:
         if roll < 0.15:
             return where(self.sop(fuel), a, self.sop(fuel))
         if roll < 0.2:
-            return lookup({0: "zero", 1: 1, 2: 2.5, "a": "A", "b": 0, True: 1})(a % 3)
+            return lookup({0: "zero", 1: 1, 2: 2.5, "a": "A", "b": 0})(a % 3)
         if roll < 0.25:
             return elementwise(str, self.leaf(), name="text")
         names = ["neg", "abs", "round", "floor", "indicator", "to_bool", "relu", "not"]

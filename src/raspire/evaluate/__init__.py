@@ -110,9 +110,9 @@ def _rows(
     positions: Any,
 ) -> Any:
     length = len(given)
-    plan = planned(program, length, 1, Span(0, length), numbers)
-    assert isinstance(plan.program, Selector)
     if length:
+        plan = planned(program, length, 1, Span(0, length), numbers)
+        assert isinstance(plan.program, Selector)
         rows = Run(plan.demand, given, numbers, budget).rows_of(plan.program)
     else:
         rows = np.zeros((0, 0), dtype=np.bool_)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from raspire.arithmetic import Arithmetic, arithmetic_named
-from raspire.errors import RaspTypeError
-from raspire.evaluate.columns import Column
-from raspire.evaluate.engine import Run
+from raspire.errors import RaspError, RaspTypeError
+from raspire.evaluate.columns import Column, assemble
+from raspire.evaluate.engine import RowByRow, Run
 from raspire.evaluate.inputs import column_of
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Array, Span
@@ -85,9 +85,27 @@ class _Batch:
         return np.concatenate(found)
 
     def columns(self, given: Column, rows: int, length: int) -> Column:
-        """One block of rows, as one column of all of their positions."""
-        whole = Span(0, rows * length)
-        plan = planned(self.program, length, rows, whole, self.arithmetic)
+        """One block of rows, as one column of all of their positions.
+
+        What is an error in one row, or only looks like one because rows differ in type, is
+        decided row by row.
+        """
+        try:
+            return self._run(given, rows, length)
+        except (RaspError, RowByRow):
+            if rows == 1:
+                raise
+        found = [
+            self._run(given.take(slice(row * length, (row + 1) * length)), 1, length)
+            for row in range(rows)
+        ]
+        offsets = np.arange(length)
+        return assemble(
+            rows * length, [(offsets + row * length, part) for row, part in enumerate(found)]
+        )
+
+    def _run(self, given: Column, rows: int, length: int) -> Column:
+        plan = planned(self.program, length, rows, Span(0, rows * length), self.arithmetic)
         assert isinstance(plan.program, SOp)
         return Run(plan.demand, given, self.arithmetic, self.budget).value(plan.program)
 

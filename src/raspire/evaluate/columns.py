@@ -211,6 +211,8 @@ def _plain(values: Sequence[Any]) -> Sequence[Any]:
 def from_values(values: Sequence[Any]) -> Column:
     """A column of Python values, of the narrowest kind that keeps types and values apart."""
     types = set(map(type, values))
+    if not types:
+        return Column("i", np.empty(0, dtype=np.int64))
     if any(issubclass(t, np.generic) for t in types):
         values = _plain(values)
         types = set(map(type, values))

@@ -23,6 +23,7 @@ from raspire.program.primitives import Primitive
 INT64 = (-(1 << 63) + 1, (1 << 63) - 1)
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 LOGIC = {"and", "or", "not", "indicator", "to_bool"}
+WHOLE = {"round", "floor", "ceil", "to_int"}
 TOTAL = COMPARISONS | LOGIC | {"add", "sub", "mul", "neg", "pos", "abs", "relu", "to_float",
                                "maximum", "minimum", "where"}  # fmt: skip
 """Records whose NumPy form never hides an error of the scalar form."""
@@ -140,11 +141,13 @@ def _simple(
         if seeded is None:
             return None
         arrays = [c.data.astype(np.int64, copy=False) for c in columns]
+        if name in WHOLE:
+            return Column("i", arrays[0], length=length)
         if name in ("floordiv", "mod") and not arrays[1].all():
             _ask_again(record, columns, arithmetic, np.flatnonzero(arrays[1] == 0)[:1])
         data = _run(record, name, arrays)
         return Column("i", data, length=length, bounds=seeded if seeded != INT64 else None)
-    if result == "f" or (result == "i" and name in ("round", "floor", "ceil", "to_int")):
+    if result == "f" or (result == "i" and name in WHOLE):
         arrays = []
         for column in columns:
             if not exact_in_float(column):
@@ -205,8 +208,11 @@ def _propagated(name: str, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]
         return 0, d - 1
     if name == "floordiv" and c > 0:
         return min(a // c, a // d), max(b // c, b // d)
-    if name == "indicator":
+    if name in ("indicator", "to_bool"):
         return 0, 1
+    if name in ("abs", "floordiv"):
+        most = max(-a, b)
+        return -most, most
     return INT64
 
 

@@ -52,6 +52,10 @@ from raspire.program.walk import topological
 Tick = Callable[[str, int, int], None]
 
 
+class RowByRow(Exception):  # noqa: N818  (an answer, not an error)
+    """The rows of this batch differ in type where the meaning depends on it."""
+
+
 class Stored:
     """A column and the positions it is for."""
 
@@ -257,6 +261,11 @@ class Run:
 
     def _payload(self, node: Node, values: Column, *, snap: bool = True) -> Payload:
         assert isinstance(node, Aggregate)
+        if self.rows > 1 and node.rule == "rasp" and values.kind in "mc":
+            number = {self.arithmetic.number(v) and not isinstance(v, bool)
+                      for v in values.coded()[1]}  # fmt: skip
+            if len(number) > 1:
+                raise RowByRow
         return payload(values, node.rule, self.arithmetic, snap=snap)
 
     def _totals(

@@ -1,12 +1,163 @@
-"""The plan of a program, as a database would show it."""
+"""The plan of a program, as a database would show it: how every selector runs and what it costs,
+and at how many of the N positions every s-op is computed."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from raspire.program.nodes import Node
+import numpy as np
+
+from raspire.arithmetic import FLOAT64
+from raspire.evaluate import contraction
+from raspire.evaluate.demand import Demand
+from raspire.evaluate.engine import plan_of
+from raspire.evaluate.inputs import positions_of
+from raspire.evaluate.plans import planned
+from raspire.evaluate.positions import Positions, Span, compact
+from raspire.evaluate.selectors import clauses as clauses_of
+from raspire.program.nodes import Aggregate, Apply, Indices, Node, SOp, Tokens, Width
+from raspire.program.printing import expression
+
+WIDTH = 56
+"""Characters of an expression that are shown."""
 
 
-def explain(program: Node, tokens: Any) -> str:
-    """The plan, one line a selector."""
-    return ""
+@dataclass(frozen=True)
+class Step:
+    """One s-op with a selector: how it runs, over how many keys, for how many queries."""
+
+    text: str
+    plan: str
+    keys: int
+    queries: int
+    cost: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The plan of a program on inputs of one length; ``str`` gives it as a table."""
+
+    length: int
+    steps: tuple[Step, ...]
+    computed: tuple[tuple[str, int], ...]
+    elementwise: int
+    contractions: tuple[str, ...]
+
+    @property
+    def cost(self) -> int:
+        """Elementary steps of all selectors together, as the general engine runs them."""
+        return sum(step.cost for step in self.steps)
+
+    @property
+    def positions(self) -> int:
+        """The positions computed of all s-ops together."""
+        return sum(count for _, count in self.computed)
+
+    def __str__(self) -> str:
+        head = [f"plan for N = {self.length:,}"]
+        if self.contractions:
+            head += ["as tensor contractions, for float64 arrays:"]
+            head += [f"  {line}" for line in self.contractions]
+            head += ["otherwise:"]
+        rows = [("selector under", "plan", "keys", "queries", "cost")]
+        rows += [
+            (s.text, s.plan, f"{s.keys:,}", f"{s.queries:,}", f"{s.cost:,}") for s in self.steps
+        ]
+        counts = [("s-op", "computed at", "of N")]
+        counts += [
+            (text, f"{count:,}", f"{count / max(1, self.length):.2%}")
+            for text, count in self.computed
+        ]
+        tail = f"{self.elementwise} elementwise s-ops, {self.positions:,} positions in all"
+        return "\n".join([*head, *_table(rows), "", *_table(counts), tail])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    words = 2 if len(rows[0]) == 5 else 1
+    return [
+        "  ".join(
+            cell.ljust(width) if i < words else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def explain(program: Node, tokens: Any, *, positions: Any = None) -> Explanation:
+    """The plan of a program for a length N, or for the length of some tokens.
+
+    ``positions`` is where the reader wants it (everywhere, if not given). The cost counts
+    elementary steps: keys plus queries for a grouping, times log2(N) for running sums, times
+    log2(N)^2 for two-way dominance, keys times queries for blocks.
+
+    >>> from raspire import select, selector_width, tokens
+    >>> print(explain(selector_width(select(tokens, tokens, "==")), 1000))
+    plan for N = 1,000
+    selector under                              plan             keys  queries   cost
+    selector_width(select(tokens, tokens, ==))  group by 1 key  1,000    1,000  2,000
+    <BLANKLINE>
+    s-op                                        computed at     of N
+    tokens                                            1,000  100.00%
+    selector_width(select(tokens, tokens, ==))        1,000  100.00%
+    0 elementwise s-ops, 2,000 positions in all
+    """
+    length = tokens if isinstance(tokens, int) else len(tokens)
+    wanted: Positions = Span(0, length)
+    if positions is not None:
+        wanted = compact(np.unique(positions_of(positions, length)))
+    plan = planned(program, length, 1, wanted, FLOAT64)
+    found = plan.demand
+    shown = [node for node in found.order if isinstance(node, SOp) and node in found.wanted]
+    selecting = [node for node in shown if isinstance(node, Aggregate | Width)]
+    counts = [
+        (_text(node), len(found.wanted[node]))
+        for node in shown
+        if (node.args and (node.label is not None or isinstance(node, Aggregate | Width)))
+        or (isinstance(node, Tokens | Indices) and len(found.wanted[node]))
+    ]  # fmt: skip
+    contractions: list[str] = []
+    if isinstance(program, SOp) and length:
+        contracted = contraction.plan(program, length, positions)
+        contractions = [] if contracted is None else contracted.lines()
+    return Explanation(
+        length,
+        tuple(_step(node, found) for node in selecting),
+        tuple(counts),
+        sum(isinstance(node, Apply) for node in shown),
+        tuple(contractions),
+    )
+
+
+def _text(node: Node) -> str:
+    text = node.label or expression(node, limit=400)
+    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
+
+
+def _step(node: Aggregate | Width, found: Demand) -> Step:
+    queries = len(found.wanted[node])
+    clauses = found.clauses[node.selector]
+    if clauses is not None and len(clauses) == 1 and clauses[0].fetch is not None:
+        return Step(_text(node), "look-up by address", queries, queries, queries)
+    keys = len(found.keys.get(node, Span(0, 0)))
+    if clauses is None:
+        return Step(_text(node), "blocks", keys, queries, keys * queries)
+    inner = clauses
+    words = ""
+    if len(clauses) == 1 and clauses[0].hardmax is not None:
+        among = clauses_of(clauses[0].hardmax.among)
+        if among is None or len(among) != 1 or among[0].unequal:
+            return Step(_text(node), "blocks", keys, queries, keys * queries)
+        inner, words = among, "maximum of each group, "
+    log = max(1, math.ceil(math.log2(keys + queries + 2)))
+    cost = sum((keys + queries) * log ** len(clause.unequal) for clause in inner)
+    plan = words + (" + ".join(map(plan_of, inner)) or "nothing is selected")
+    if node in found.streams:
+        plan = "streamed, " + plan
+    return Step(_text(node), plan, keys, queries, cost)

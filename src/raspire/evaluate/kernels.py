@@ -199,11 +199,10 @@ def running_sums(rows: Array) -> Array:
         if largest * max(1, rows.shape[-1]) >= 1 << 63:
             rows = rows.astype(object)
         return np.asarray(np.cumsum(rows, axis=-1))
-    if not np.isfinite(rows.sum()):
+    if not np.isfinite(rows).all():
         return _scan(rows)
     running = np.cumsum(rows, axis=-1)
-    before = np.empty_like(running)
-    before[..., :1] = 0
+    before = np.zeros_like(running)
     before[..., 1:] = running[..., :-1]
     grown = running - before
     error = (before - (running - grown)) + (rows - grown)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from raspire.arithmetic import Arithmetic
@@ -54,7 +53,3 @@ def _kept_of(program: Node) -> dict[Any, Planned]:
 
         _kept[key] = weakref.ref(program, forget), {}
     return _kept[key][1]
-
-
-def _forget(kept: dict[int, Any], key: int, _: object) -> None:
-    kept.pop(key, None)
