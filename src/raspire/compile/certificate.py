@@ -7,7 +7,8 @@ noisy gives exact values again if it is a hard step, else a few units in the las
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,11 @@ class Certificate:
     def smallest_margin(self) -> float:
         """The least margin of a group of steps."""
         return min((c.gap for c in self.checks if c.kind == "steps"), default=np.inf)
+
+    def record(self) -> dict[str, Any]:
+        """The same as plain data; a group of units without steps has no margin."""
+        checks = [asdict(c) for c in self.checks if np.isfinite(c.gap)]
+        return {"precision": self.precision, "checks": checks}
 
     def __str__(self) -> str:
         return "\n".join([f"certified for {self.precision}", *map(str, self.checks)])

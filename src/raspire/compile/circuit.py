@@ -66,12 +66,13 @@ class Circuit:
                     stack.append(edge.source)
         return found
 
+    def record(self) -> dict[str, Any]:
+        """Nodes and edges as plain data."""
+        return {"nodes": [asdict(n) for n in self.nodes], "edges": [asdict(e) for e in self.edges]}
+
     def to_json(self) -> str:
         """Nodes and edges as a JSON object."""
-        return json.dumps(
-            {"nodes": [asdict(n) for n in self.nodes], "edges": [asdict(e) for e in self.edges]},
-            indent=1,
-        )
+        return json.dumps(self.record(), indent=1, ensure_ascii=False)
 
     def to_networkx(self) -> Any:
         """The circuit as a ``networkx.MultiDiGraph``."""

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from raspire.compile.certificate import EPSILON, certify
+from raspire.compile.circuit import circuit_of
 from raspire.compile.compiled import Compiled
 from raspire.compile.domain import Real
 from raspire.compile.embedded import settle
 from raspire.compile.emission import Emitter
 from raspire.compile.linear import BOS, TOK
 from raspire.compile.lowering import lower
+from raspire.compile.naming import text_of
 from raspire.compile.output import output_of
 from raspire.compile.resolve import Resolver
 from raspire.compile.schedule import allocate, schedule
@@ -79,10 +81,19 @@ def compile(
     emitter = Emitter(
         name or program.label or "program", plan, slots, symbols, max_length, bos, pad
     )
-    model = emitter.build(output.kind, output.labels).build()
+    builder = emitter.build(output.kind, output.labels)
+    undefined = tuple(text_of(node) for node in resolver.undefined)
+    builder.notes.update(
+        program=text_of(program),
+        precision=precision,
+        causal=causal,
+        undefined=list(undefined),
+        certificate=certificate.record(),
+        circuit=circuit_of(plan, slots).record(),
+    )
+    model = builder.build()
     if attention == "softmax":
         model = saturated(model, precision)
-    undefined = tuple(repr(node) for node in resolver.undefined)
     return Compiled(program, model, plan, slots, certificate, causal, undefined)
 
 
