@@ -82,6 +82,11 @@ def input_blocks(n: int, shape: Shape) -> dict[str, Block]:
 
     A key padding is n more tokens, 1 for a key that is seen and 0 for one that is not.
     """
+    return stack(0, input_shapes(n, shape))
+
+
+def input_shapes(n: int, shape: Shape) -> dict[str, tuple[int, ...]]:
+    """The sizes of the blocks of ⟨T, X⟩, in their order."""
     shapes: dict[str, tuple[int, ...]] = {
         "X": (n, shape.inputs),
         "W": (shape.inputs, shape.columns),
@@ -90,7 +95,7 @@ def input_blocks(n: int, shape: Shape) -> dict[str, Block]:
         shapes["WO"] = (shape.merged + 1, shape.d)
     if shape.mask == "padding":
         shapes["seen"] = (n,)
-    return stack(0, shapes)
+    return shapes
 
 
 def stack(base: int, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Block]:

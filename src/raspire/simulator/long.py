@@ -7,6 +7,8 @@ number of weights do not depend on the shape; the sequence does (constructions, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from raspire.library.layout import Block, Face, fetch, mean_over
 from raspire.program.embedding import (
     aggregate,
@@ -40,24 +42,42 @@ def long(n: int, shape: Shape, softmax: Softmax) -> Construction:
     >>> u.length, u.parts["result"].shape
     (96, (1, 2, 2))
     """
-    return _Long(n, shape, softmax).build()
+    return LongLayers(n, shape, softmax, input_blocks(n, shape)).build()
 
 
-class _Long:
-    """The blocks of one shape, and the layers over them."""
+class LongLayers:
+    """The blocks of one shape, and the layers over them; ``base`` is where products begin."""
 
-    def __init__(self, n: int, shape: Shape, softmax: Softmax) -> None:
+    def __init__(
+        self,
+        n: int,
+        shape: Shape,
+        softmax: Softmax,
+        inputs: Mapping[str, Block],
+        base: int | None = None,
+    ) -> None:
         self.n, self.shape, self.softmax = n, shape, softmax
         self.columns = Columns(shape)
-        self.inputs = input_blocks(n, shape)
-        sizes = {
+        self.inputs = inputs
+        sizes = self.sizes()
+        start = max(b.end for b in inputs.values()) if base is None else base
+        self.products = stack(start, sizes)
+
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """The blocks of products."""
+        n, shape = self.n, self.shape
+        sizes: dict[str, tuple[int, ...]] = {
             "projections": (n, shape.inputs, shape.columns),  # (i, b, column)
             "scores": (shape.heads, n, n, shape.d_k),  # (t, i, j, a)
             "mixing": (shape.heads, n, n, shape.d_v),  # (t, i, j, c)
         }
         if shape.output:
             sizes["output"] = (n, shape.merged + 1, shape.d)  # (i, e, g)
-        self.products = stack(max(b.end for b in self.inputs.values()), sizes)
+        return sizes
+
+    def row(self, i: SOp, b: SOp) -> SOp:
+        """Entry (i, b) of X with its column of ones."""
+        return fetch(tokens, self.inputs["X"].address(i, b))
 
     def build(self) -> Construction:
         blocks = self.products
@@ -79,7 +99,7 @@ class _Long:
         """Layers 1 and 2: queries, keys and values, at (i, ., column)."""
         block = self.products["projections"]
         i, b, column = block.digits()
-        x = fetch(tokens, self.inputs["X"].address(i, b)).named("x")
+        x = self.row(i, b).named("x")
         w = fetch(tokens, self.inputs["W"].address(b, column)).named("w")
         return (mean_over(block, (0, 2), x * w) * self.shape.inputs).named("projections")
 
