@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from raspire.compile import REALS, compile
 from raspire.errors import RaspTypeError, UnsupportedError
+from raspire.library.inverse import determinant, faddeev_leverrier, inverse_3x3, linear_system
+from raspire.library.linear_algebra import matmul, row_softmax, transpose
 from raspire.paper.network_proofs import irrational_weights, prove_network
+from raspire.program.embedding import tokens
 from raspire.simulator.networks import (
     Network,
     long_network,
@@ -18,8 +22,9 @@ from raspire.simulator.networks import (
     wide_network,
 )
 from raspire.simulator.target import Shape
-from raspire.transformer import Builder, read, write
-from raspire.verify.network import Forward
+from raspire.transformer import Builder, beside, read, write
+from raspire.verify.identity import ProgramSide, identity
+from raspire.verify.network import Forward, NetworkSide
 
 SHAPE = Shape(d=2, heads=2, d_k=2, d_v=1, output=True)
 
@@ -78,7 +83,7 @@ def test_a_changed_weight_is_rejected(layer: int, part: str, by: float) -> None:
 def test_another_scale_is_refused_by_name() -> None:
     network = native_network(SHAPE)
     layers = list(network.model.layers)
-    heads = tuple(dataclasses.replace(h, scale=0.3) for h in layers[1].heads)
+    heads = tuple(dataclasses.replace(h, scale=0.3171828) for h in layers[1].heads)
     layers[1] = dataclasses.replace(layers[1], heads=heads)
     other = dataclasses.replace(
         network, model=dataclasses.replace(network.model, layers=tuple(layers))
@@ -107,14 +112,37 @@ def test_networks_over_an_alphabet_are_refused() -> None:
         Forward(b.build(), [[0], [1]], PrimeField())
 
 
-def test_a_family_without_meaning_is_refused() -> None:
-    from raspire.arithmetic.field import PrimeField
-
+def test_positive_parts_use_that_the_absolute_value_is_even() -> None:
     b = Builder("relu")
     slot, other = b.space("x"), b.space("y")
     b.values(write(slot))
-    b.layer().units("part", "relu", read(slot), write(other))
+    both = beside(read(slot), -read(slot))
+    b.layer().units("parts", "relu", both, write(other, [[1.0], [-1.0]]))
     b.numeric(read(other))
-    field = PrimeField()
-    with pytest.raises(UnsupportedError, match="units of family relu have no meaning"):
-        Forward(b.build(), [[field.draw()]], field)
+    side = NetworkSide(b.build(), [0, 1])
+    assert identity("x", side, ProgramSide(tokens), 2).holds
+    assert not identity("2x", side, ProgramSide(2 * tokens), 2).holds
+
+
+COMPILED = {
+    "transposition": transpose(2, 3),
+    "product": matmul(2, 2, 2),
+    "product, long": matmul(2, 2, 2, "long"),
+    "softmax": row_softmax(2, 2),
+    "determinant": determinant(3),
+    "inverse": inverse_3x3(),
+    "recursion": faddeev_leverrier(3),
+    "recursion, long": faddeev_leverrier(2, "long"),
+    "system": linear_system(2),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_networks_are_their_programs_for_every_input(name: str) -> None:
+    program = COMPILED[name]
+    network = compile(program.program, alphabet=REALS, max_length=program.length).transformer
+    positions = [int(p) for p in program.output.positions()]
+    left, right = NetworkSide(network, positions), ProgramSide(program.program, positions)
+    found = identity(name, left, right, program.length)
+    assert found.holds, found.details
+    assert found.error_probability < 1e-12

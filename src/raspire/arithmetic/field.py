@@ -7,6 +7,9 @@ function, memoised: two programs that agree for a random one agree for every one
 probability that :mod:`raspire.verify.identity` states. A constant that is no simple fraction is a
 random element, the same one at every use.
 
+Of the absolute value it is used that it is even: ``relu(x)`` is ``(x + |x|)/2``, so that
+``relu(x) - relu(-x) = x`` holds; maxima and minima of two likewise.
+
 The shift of a stable softmax is declared: for the maximum M of a set, ``exp(a - M)`` is
 ``exp(a) / exp(M)`` and ``min(a - M, 0)`` is ``a - M``. The second holds for the members of the
 set. Of others the result must not depend, and a result that does shows: its exp(a) is a variable
@@ -24,6 +27,7 @@ from raspire.arithmetic.interface import Arithmetic, Record
 from raspire.errors import RaspTypeError, RaspZeroDivisionError, UnsupportedError
 
 MERSENNE_61 = 2**61 - 1
+SMALL = 4096  # denominators up to this are told from irrational numbers
 
 RING: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
@@ -35,11 +39,12 @@ RING: dict[str, Callable[..., Any]] = {
     "recip": lambda a: 1 / a,
     "to_float": lambda a: a,
 }
+BY_ABSOLUTE = ("abs", "relu", "maximum", "minimum")
 # Continuous functions of reals: a random function stands for each of them.
 NAMED = frozenset(
     [
         *("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid"),
-        *("silu", "gelu", "gelu_tanh", "relu", "abs", "maximum", "minimum"),
+        *("silu", "gelu", "gelu_tanh"),
     ]
 )
 
@@ -161,6 +166,20 @@ class PrimeField(Arithmetic):
             return (self.element(0) + value).value
         return repr(value)
 
+    def absolute(self, value: Any) -> Residue:
+        """A random even function: all that is used of the absolute value."""
+        number = self._residue(value)
+        return self.function("abs", self.element(min(number, -number % self.prime)))
+
+    def _by_absolute(self, name: str, values: tuple[Any, ...]) -> Any:
+        """Positive parts and extremes, by the absolute value."""
+        if name == "abs":
+            return self.absolute(values[0])
+        if name == "relu":
+            return (self.absolute(values[0]) + values[0]) / 2
+        apart = self.absolute(values[0] - values[1])
+        return (values[0] + values[1] + (apart if name == "maximum" else -apart)) / 2
+
     def greatest(self, values: Sequence[Any]) -> Residue:
         """The maximum, as a random function that does not see the order of its arguments."""
         elements = map(self.element, sorted(map(self._residue, values)))
@@ -172,14 +191,16 @@ class PrimeField(Arithmetic):
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
     def constant(self, value: Any) -> Any:
-        """A constant of a program; what is no simple fraction is a random element.
+        """A constant of a program or a weight: a fraction, or a random element.
 
-        The float nearest to sqrt(d_k) stands for a real number, of which nothing is used.
+        The float nearest to a fraction of small denominator stands for the fraction; any other,
+        such as the one nearest to sqrt(2), stands for a real number of which nothing is used.
         """
         if not isinstance(value, float) or value.is_integer():
             return self.lift(value)
         dyadic = Fraction(value)
-        return dyadic if dyadic.denominator <= 2**20 else self.function("constant", dyadic)
+        near = dyadic if dyadic.denominator <= 2**20 else dyadic.limit_denominator(SMALL)
+        return near if float(near) == value else self.function("constant", dyadic)
 
     def form(self, record: Record) -> Callable[..., Any]:
         if record.field is not None:
@@ -194,9 +215,13 @@ class PrimeField(Arithmetic):
             return record.exact(*values)
         if name in RING:
             return RING[name](*values)
+        declared = self._declared(name, values)
+        if declared is not None:
+            return declared
+        if name in BY_ABSOLUTE:
+            return self._by_absolute(name, values)
         if name in NAMED:
-            declared = self._declared(name, values)
-            return self.function(name, *values) if declared is None else declared
+            return self.function(name, *values)
         raise UnsupportedError(
             f"{name} has no meaning on field elements",
             expected="sums, products, quotients and named functions",

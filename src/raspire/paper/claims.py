@@ -19,10 +19,11 @@ from raspire.program.nodes import SOp
 from raspire.verify.certificate import Certificate
 
 if TYPE_CHECKING:
+    from raspire.compile import Compiled
     from raspire.simulator.networks import Network
     from raspire.simulator.universal import UniversalSimulator
 
-    Subject = LaidOut | SOp | Approximation | UniversalSimulator | Network
+    Subject = LaidOut | SOp | Approximation | UniversalSimulator | Network | Compiled
 else:
     Subject = Any
 
@@ -89,7 +90,7 @@ def row(subject: Subject) -> Row:
     )
 
 
-def _network_row(network: Network) -> Row:
+def _network_row(network: Network | Compiled) -> Row:
     counted = network.cost
     return Row(
         counted.attention_depth,
@@ -103,11 +104,11 @@ def _network_row(network: Network) -> Row:
 
 def claims() -> Mapping[str, Claim]:
     """Every claim by its key, in the paper's order."""
-    from raspire.paper.claims_algebra import ALGEBRA
-    from raspire.paper.claims_languages import APPROXIMATIONS, LANGUAGES
+    from raspire.paper.claims_algebra import ALGEBRA, COMPILED
+    from raspire.paper.claims_languages import APPROXIMATIONS, LANGUAGES, NETWORKS
     from raspire.paper.claims_simulator import SIMULATORS
 
-    every = (*ALGEBRA, *SIMULATORS, *LANGUAGES, *APPROXIMATIONS)
+    every = (*ALGEBRA, *COMPILED, *SIMULATORS, *LANGUAGES, *NETWORKS, *APPROXIMATIONS)
     return {claim.key: claim for claim in every}
 
 

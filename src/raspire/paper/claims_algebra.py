@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from raspire.library import inverse, linear_algebra, sorting
 from raspire.library.layout import LaidOut
@@ -12,6 +13,11 @@ from raspire.paper.proofs import product
 from raspire.verify.certificate import Certificate
 from raspire.verify.degrees import VARIABLE, Degree
 from raspire.verify.exhaustive import exhaustive
+from raspire.verify.identity import ProgramSide, identity
+from raspire.verify.network import NetworkSide
+
+if TYPE_CHECKING:
+    from raspire.compile import Compiled
 
 FIELD = "identity over GF(p)"
 ORDERS = "exhaustive over all orders"
@@ -198,4 +204,52 @@ ALGEBRA = (
         FIELD,
         lambda: definitions.prove(inverse.linear_system(3), definitions.solution, Degree(3, 3)),
     ),
+)
+
+
+# --------------------------------------------------------------------- the same, as networks
+
+
+def _network(key: str, program: Callable[[], LaidOut], expected: tuple[int, int]) -> Claim:
+    """A claim's program compiled over the reals, and proved equal to it over GF(p)."""
+
+    def build() -> Compiled:
+        from raspire.compile import REALS, compile
+
+        made = program()
+        return compile(made.program, alphabet=REALS, max_length=made.length)
+
+    def check() -> Certificate:
+        made = program()
+        positions = [int(p) for p in made.output.positions()]
+        return identity(
+            f"the network of {made.name} is its program, for every input",
+            NetworkSide(build().transformer, positions),
+            ProgramSide(made.program, positions),
+            made.length,
+        )
+
+    known = {claim.key: claim for claim in ALGEBRA}[key]
+    return Claim(
+        f"{key}-network",
+        known.result,
+        f"{known.statement}, compiled",
+        "a beginning of sequence, then " + known.layout,
+        build,
+        expected,
+        FIELD + ", of the weights",
+        check,
+        paper_layers=known.paper_layers,
+        kind="network",
+    )
+
+
+COMPILED: tuple[Claim, ...] = (
+    _network("transposition", lambda: linear_algebra.transpose(3, 4), (1, 1)),
+    _network("softmax", lambda: linear_algebra.row_softmax(3, 4), (1, 2)),
+    _network("product", lambda: linear_algebra.matmul(3, 2, 3), (1, 1)),
+    _network("product-long", lambda: linear_algebra.matmul(3, 2, 3, "long"), (2, 2)),
+    _network("determinant", lambda: inverse.determinant(4), (2, 2)),
+    _network("inverse-3x3", lambda: inverse.inverse_3x3(), (2, 3)),
+    _network("inverse-4x4-wide", lambda: inverse.faddeev_leverrier(4), (4, 4)),
 )

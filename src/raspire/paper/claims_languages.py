@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raspire.library import formal_languages as languages
 from raspire.library.approximation import Approximation, approximate
 from raspire.library.layout import LaidOut
+from raspire.library.sequences import sort
 from raspire.paper.claims import Claim
 from raspire.program.nodes import SOp
 from raspire.verify.certificate import Certificate
 from raspire.verify.exhaustive import exhaustive
+
+if TYPE_CHECKING:
+    from raspire.compile import Compiled
 
 TOKENS = "one token a position; the answer at every position"
 SUBSET = (0, 2, 3)
@@ -224,6 +228,46 @@ def _approximation(
         "proved bound",
         lambda: _within(build(), function),
     )
+
+
+# ------------------------------------------------------------------ the same, as networks
+
+
+def _network(
+    key: str, program: Callable[[], SOp], alphabet: Sequence[Any], longest: int, layers: int
+) -> Claim:
+    """A claim's program compiled, and compared with it on every input up to a length."""
+    depth = min(layers, 3)
+
+    def build() -> Compiled:
+        from raspire.compile import compile
+
+        return compile(program(), alphabet=alphabet, max_length=longest)
+
+    return Claim(
+        f"{key}-network",
+        key,
+        f"the compiled transformer of {key}, for lengths up to {longest}",
+        "a beginning of sequence, then one token a position",
+        build,
+        (depth, layers),
+        f"exhaustive up to length {longest}",
+        lambda: exhaustive(f"the network of {key}", build(), program(), alphabet, longest),
+        kind="network",
+    )
+
+
+BITS = (0, 1)
+NETWORKS: tuple[Claim, ...] = (
+    _network("k-parity", lambda: languages.k_parity(SUBSET), BITS, 8, 1),
+    _network("parity", languages.parity, BITS, 8, 1),
+    _network("match2", lambda: languages.match2(5), range(5), 4, 1),
+    _network("match3", lambda: languages.match3(5), range(5), 4, 1),
+    _network("majority", languages.majority, BITS, 8, 1),
+    _network("dyck-1", languages.dyck1, "()", 8, 2),
+    _network("dyck-2", languages.dyck, "()[]", 5, 3),
+    _network("sort-alphabet", sort, range(3), 5, 2),
+)
 
 
 APPROXIMATIONS: tuple[Claim, ...] = (

@@ -26,7 +26,7 @@ from raspire.verify.identity import FunctionSide, identity
 from raspire.verify.network import Forward
 
 
-class NetworkSide:
+class SimulatorSide:
     """A network on the same ⟨T, X⟩ as the program `wide`, rearranged for it."""
 
     def __init__(self, network: Network, n: int, seen: Sequence[int] | None = None) -> None:
@@ -106,7 +106,7 @@ def prove_network(
             expected="a mask none or causal",
             found="padding",
         )
-    left = NetworkSide(network, n)
+    left = SimulatorSide(network, n)
     construction = left.program.construction
     definition = Definition(construction, _scale(network))
     definition.by_head = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from raspire.arithmetic.field import BY_ABSOLUTE
 from raspire.program.nodes import Aggregate, Apply, Node, Selector, SOp, Tokens
 from raspire.program.walk import topological
 
@@ -69,11 +70,18 @@ def degrees(program: SOp, rows: Mapping[Node, int]) -> tuple[Degree, Degree]:
             parts = [found[child] for child in node.args]
             found[node] = _apply(node.primitive.name, parts)
             if node.primitive.name not in RULES:
-                for part in parts:
-                    arguments = arguments.joined(part)
+                arguments = arguments.joined(_argument(node.primitive.name, parts))
         else:
             found[node] = CONSTANT
     return found[program], arguments
+
+
+def _argument(name: str, parts: list[Degree]) -> Degree:
+    """The degree of what a named function is applied to: of extremes, the difference."""
+    found = parts[0]
+    for part in parts[1:]:
+        found = found + part if name in BY_ABSOLUTE else found.joined(part)
+    return found
 
 
 def _apply(name: str, parts: list[Degree]) -> Degree:
@@ -81,6 +89,8 @@ def _apply(name: str, parts: list[Degree]) -> Degree:
         return RULES[name](*parts)
     if all(part == CONSTANT for part in parts) and name in EXACT:
         return CONSTANT
+    if name in BY_ABSOLUTE:
+        return _argument(name, parts) + VARIABLE
     # a fresh variable, or a quotient of two for exp(a - M)
     return Degree(1, 1) if name == "exp" else VARIABLE
 

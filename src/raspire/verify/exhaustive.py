@@ -74,10 +74,11 @@ def _chunks(alphabet: Sequence[Any], longest: int, shortest: int) -> Iterator[li
 
 
 def _outcomes(side: Side, chunk: list[list[Any]]) -> list[Any]:
-    """A program runs on the whole chunk; where one word is an error, each word by itself."""
-    if isinstance(side, Node):
+    """A program or network runs on the whole chunk; if a word fails, each word by itself."""
+    batch = getattr(side, "batch", None)
+    if batch is not None:
         try:
-            return [list(values) for values in side.batch(chunk)]
+            return [list(values) for values in batch(chunk)]
         except RaspError:
             pass
     return [_outcome(side, word) for word in chunk]

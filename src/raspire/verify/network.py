@@ -178,23 +178,27 @@ class Forward:
         first = self._columns(units.first)
         second = [[]] * len(first) if units.second is None else self._columns(units.second)
         gate = gate_of(units.family)
-        if gate is None and units.family != "linear":
-            raise UnsupportedError(
-                f"units of family {units.family} have no meaning on field elements",
-                expected="linear, bilinear and gated units",
-                found=units.family,
-            )
         for k, entries in enumerate(outputs):
             for position, row in enumerate(self.stream):
                 value = self._read(row, first[k]) + self._bias(units.first_bias, k)
-                if gate is not None:
+                if gate is None:
+                    value = self._plain(units.family, value)
+                else:
                     argument = self._read(row, second[k]) + self._bias(units.second_bias, k)
                     value = self._gated(gate, value, argument)
                 for slot, weight in entries:
                     self._add(changes[position], slot, self._times(value, weight))
-            degree = self._unit_degree(gate, self._degree(first[k]), self._degree(second[k]))
+            degree = self._unit_degree(
+                units.family, self._degree(first[k]), self._degree(second[k])
+            )
             for slot, _ in entries:
                 raised[slot] = raised.get(slot, CONSTANT) + degree
+
+    def _plain(self, family: str, value: Any) -> Any:
+        if family == "linear":
+            return value
+        part = self.field.form(primitive("relu"))(value)
+        return part if family == "relu" else part * part
 
     def _gated(self, gate: str, value: Any, argument: Any) -> Any:
         if gate == "identity":
@@ -203,9 +207,13 @@ class Forward:
             return 0
         return value * self.field.form(primitive(gate))(argument)
 
-    def _unit_degree(self, gate: str | None, first: Degree, second: Degree) -> Degree:
+    def _unit_degree(self, family: str, first: Degree, second: Degree) -> Degree:
+        gate = gate_of(family)
         if gate is None:
-            return first
+            if family != "linear":
+                self.arguments = self.arguments.joined(first)
+                first = first + VARIABLE
+            return first * first if family == "relu2" else first
         if gate == "identity":
             return first * second
         if gate == "recip":
@@ -254,6 +262,27 @@ class Forward:
 
     def _rows(self, matrix: Any) -> list[list[tuple[int, float]]]:
         return _entries(sparse.csr_array(matrix))
+
+
+class NetworkSide:
+    """A network whose inputs are numbers, one a token, read at some positions."""
+
+    def __init__(self, model: Transformer, positions: Sequence[int]) -> None:
+        self.model, self.positions = model, positions
+        self._last: Forward | None = None
+
+    def run(self, tokens: Sequence[Any], field: PrimeField) -> list[Any]:
+        """The outputs on one input; a beginning of sequence is put before it."""
+        start = self.model.start
+        inputs = [[0]] * start + [[token] for token in tokens]
+        self._last = Forward(self.model, inputs, field)
+        rows = self._last.result([start + position for position in self.positions])
+        return [value for row in rows for value in row]
+
+    def degree(self) -> tuple[Degree, Degree]:
+        """By the sparse matrices, after a run."""
+        assert self._last is not None
+        return self._last.degree(), self._last.arguments
 
 
 def _entries(matrix: Any) -> list[list[tuple[int, float]]]:
