@@ -52,13 +52,13 @@ OTHERS = (
         "transformer-vm (Percepta, 2026)",
         "7 layers, width 38, 19 heads, 147 478 parameters; hard attention by a scale of 1e10",
         "a WebAssembly interpreter, one token a step",
-        "another attention layer: no product of two real activations, no softmax of them",
+        "attention layers: its authors do not claim it, and its values are integers",
     ),
     Other(
         "Loom (2026)",
         "8 layers, 21 opcodes; top-2 argmax attention",
         "a computer with 21 instructions",
-        "another attention layer: integers and hard attention only",
+        "attention layers: its authors do not claim it",
     ),
 )
 
@@ -248,6 +248,34 @@ def render(rows: Iterable[Row]) -> str:
     """The table as Markdown."""
     lines = ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
     lines += ["| " + " | ".join(row.cells()) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def aligned(rows: Iterable[Row]) -> str:
+    """The table in columns."""
+    table = [HEADINGS, *(row.cells() for row in rows)]
+    widths = [max(len(line[c]) for line in table) for c in range(len(HEADINGS))]
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(t, widths, strict=True)) for t in table]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def remarks(k: int) -> str:
+    """What the table does not show: what is granted, what is published, who else there is."""
+    machine, block, count = PUBLISHED.values()
+    lines = [
+        f"looped: Giannou et al. 2023, rebuilt for {k} × {k} matrices; entries in [-1, 1].",
+        "  Its softmax is done outside the network, between two runs: ReLU has no exponential.",
+        f"  Published layers an instruction: {machine} + {block}, so {count} instructions apply "
+        f"{count * (machine + block)}.",
+        "  A product by linearised softmax has an error floor: Taylor against cancellation.",
+        "native, long, wide: U with its softmax inside; entries and weights are input.",
+        "Others, by their published sizes:",
+    ]
+    for other in OTHERS:
+        lines += [
+            f"  {other.name}: {other.size}.",
+            f"    simulates {other.simulates}; not {other.not_simulated}.",
+        ]
     return "\n".join(lines)
 
 
