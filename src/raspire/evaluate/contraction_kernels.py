@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
+FEW = 8
+"""So few terms are added one after the other; the error is within every bound."""
+
+
 class NotFinite(Exception):  # noqa: N818  (an answer, not an error)
     """A value left the finite numbers: the general engine has to say what that means."""
 
@@ -80,9 +84,24 @@ def _ready(array: Array) -> Array:
 
 def total(array: Array, count: int) -> Array:
     """The sum over the last ``count`` axes, by NumPy's pairwise summation."""
-    kept = array.shape[: array.ndim - count]
-    rows = np.ascontiguousarray(array).reshape(*kept, -1)
-    return rows.sum(axis=-1)  # type: ignore[no-any-return]
+    return _reduced(np.add, array, count)
+
+
+def mean_or_value(mean: Array, values: Array, count: int) -> Array:
+    """The mean, or where all values along the last ``count`` axes are equal, that value."""
+    greatest = _reduced(np.maximum, values, count)
+    return np.where(greatest == _reduced(np.minimum, values, count), greatest, mean)
+
+
+def _reduced(ufunc: np.ufunc, array: Array, count: int) -> Array:
+    """A reduction of the last ``count`` axes; of few terms slice by slice, which is faster."""
+    rows = array.reshape(*array.shape[: array.ndim - count], -1)
+    if rows.shape[-1] > FEW:
+        return np.asarray(ufunc.reduce(np.ascontiguousarray(rows), axis=-1))
+    result = rows[..., 0]
+    for term in range(1, rows.shape[-1]):
+        result = ufunc(result, rows[..., term])
+    return result
 
 
 def greatest(score: Array, count: int, mask: Array | None) -> Array:

@@ -90,11 +90,10 @@ def mean_of_product(
 def _same_if_equal(plan: Emission, values: Ref, mean: Ref) -> Ref:
     """The mean, or where all values are equal that value, which rounding could have missed."""
     order = mean.axes + tuple(axis for axis in values.axes if axis not in mean.axes)
-    axes = tuple(range(len(mean.axes), len(order)))
+    count = len(order) - len(mean.axes)
 
     def run(mean: Array, values: Array) -> Array:
-        greatest = values.max(axis=axes)
-        return np.where(greatest == values.min(axis=axes), greatest, mean)
+        return kernels.mean_or_value(mean, values, count)
 
     return plan.add(("equal", order), run, [mean, plan.spread(values, order)], mean.axes)
 
