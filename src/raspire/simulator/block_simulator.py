@@ -1,0 +1,99 @@
+"""U for encoder blocks: built from a block's shape, given ⟨block, X⟩ as its input."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raspire.errors import RaspValueError
+from raspire.evaluate import BUDGET
+from raspire.program.facts import Cost, cost
+from raspire.program.nodes import SOp
+from raspire.simulator.block import BlockShape, EncoderBlock, Norm
+from raspire.simulator.block_layers import block_long
+from raspire.simulator.construction import Construction, Softmax
+from raspire.simulator.sequence import computed, with_bias, written
+from raspire.simulator.target import checked_input
+from raspire.simulator.universal import UniversalSimulator
+from raspire.simulator.weights import Array
+
+
+class BlockSimulator:
+    """One fixed program for every encoder block of one shape and n rows (Theorem 9, extended).
+
+    The softmax is the stable one, unless asked otherwise: it needs no bound on the scores.
+    """
+
+    def __init__(self, n: int, shape: BlockShape, softmax: Softmax = "stable") -> None:
+        self.n, self.shape = n, shape
+        self.construction: Construction = block_long(n, shape, softmax)
+
+    @classmethod
+    def for_block(cls, block: EncoderBlock, n: int) -> BlockSimulator:
+        """The simulator of the block's shape, for sequences of n rows."""
+        return cls(n, block.shape)
+
+    @property
+    def program(self) -> SOp:
+        """U itself; it depends on the shape alone."""
+        return self.construction.program
+
+    @property
+    def sequence_length(self) -> int:
+        """N, the length of ⟨block, X⟩ with its padding."""
+        return self.construction.length
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Depth, layers and heads, counted on the program."""
+        return cost(self.program)
+
+    def encode(self, block: EncoderBlock, x: ArrayLike, padding: ArrayLike | None = None) -> Array:
+        """⟨block, X⟩ as one sequence of N numbers.
+
+        Raises RaspValueError where the block or X do not fit.
+        """
+        rows = checked_input(x, block.attention.d)
+        if block.shape != self.shape or len(rows) != self.n:
+            raise RaspValueError(
+                "U for blocks does not take this block",
+                expected=f"n={self.n}, {self.shape}",
+                found=f"n={len(rows)}, {block.shape}",
+            )
+        contents = self._attention(block, rows, padding)
+        part = block.feed_forward
+        contents["norm1"], contents["norm2"] = _norm(block.norm1), _norm(block.norm2)
+        contents["up"] = with_bias(part.up, part.b_up)
+        contents["down"] = with_bias(part.down, part.b_down)
+        if part.gate is not None and part.b_gate is not None:
+            contents["gate"] = with_bias(part.gate, part.b_gate)
+        return written(self.construction, contents)
+
+    def _attention(
+        self, block: EncoderBlock, rows: Array, padding: ArrayLike | None
+    ) -> dict[str, ArrayLike]:
+        """The blocks of the attention layer, as U for attention alone writes them."""
+        alone = UniversalSimulator.for_target(block.attention, self.n, softmax="stable")
+        sequence = alone.encode(block.attention, rows, padding)
+        return {
+            name: sequence[place.base : place.end].reshape(place.shape)
+            for name, place in alone.construction.inputs.items()
+        }
+
+    def __call__(
+        self,
+        block: EncoderBlock,
+        x: ArrayLike,
+        padding: ArrayLike | None = None,
+        *,
+        budget: int = BUDGET,
+    ) -> Array:
+        """The block's output, shape (n, d)."""
+        sequence = self.encode(block, x, padding)
+        return computed(self.construction, sequence, budget=budget)
+
+
+def _norm(norm: Norm) -> Array:
+    return np.stack([norm.weight, norm.bias, np.full(norm.weight.shape, norm.eps)])
