@@ -8,7 +8,7 @@ after another, and every selector carries one more equality: key and query are o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -20,7 +20,15 @@ from raspire.evaluate.codes import combined, equality_codes, ranks, whole_number
 from raspire.evaluate.columns import Column, assemble
 from raspire.evaluate.demand import BLOCK, Demand, index_column
 from raspire.evaluate.elementwise import apply
-from raspire.evaluate.kernels import Order, Totals, added, by_dominance, by_group, by_order
+from raspire.evaluate.kernels import (
+    Order,
+    Totals,
+    added,
+    by_dominance,
+    by_group,
+    by_order,
+    sort,
+)
 from raspire.evaluate.payload import Payload, explained, payload
 from raspire.evaluate.positions import (
     Array,
@@ -440,16 +448,20 @@ class Run:
         """Among whole groups a hard maximum is a filter on the keys."""
         inner = clauses(best.among)
         score = self.read(best.score, keys).full()
-        simple = inner is not None and len(inner) == 1 and not inner[0].unequal
-        if not simple or score.kind not in "bifm" or score.has_nan():
+        if (
+            not single_hardmax(inner)
+            or score.kind not in "bifm"
+            or score.has_nan()
+            or self._has_nan(inner[0], keys, wanted)
+        ):
             return self._in_blocks(node, keys, wanted, channels)
-        assert inner is not None
-        if inner[0].hardmax is not None:
-            return self._in_blocks(node, keys, wanted, channels)
-        self.plans.setdefault(node, "maximum of each group, " + plan_of(inner[0]))
         if len(keys) == 0:
             return Totals(np.zeros(len(wanted), dtype=np.int64),
                           [np.zeros(len(wanted), dtype=c.dtype) for c in channels])  # fmt: skip
+        words = "running maximum, " if inner[0].unequal else "maximum of each group, "
+        self.plans.setdefault(node, words + plan_of(inner[0]))
+        if inner[0].unequal:
+            return self._running_maximum(inner[0], score, keys, wanted, channels)
         k, q, groups = self._codes(inner[0], keys, wanted)
         data = score.data.astype(np.int64) if score.kind == "b" else score.data
         if k is None:
@@ -461,6 +473,31 @@ class Run:
         table = np.empty(groups + 1, dtype=data.dtype)
         table[grouped[starts]] = best_of
         return by_group(np.where(table[k] == data, k, -1), q, groups, channels, len(keys))
+
+    def _running_maximum(
+        self,
+        clause: Clause,
+        score: Column,
+        keys: Positions,
+        wanted: Positions,
+        channels: Sequence[Array],
+    ) -> Totals:
+        """Of the keys before the query, in its group, those that hold the greatest score there."""
+        k, q, _ = self._codes(clause, keys, wanted)
+        order = self._order(*clause.unequal[0], keys, wanted)
+        k = np.zeros(len(keys), dtype=np.int64) if k is None else k
+        q = np.zeros(len(wanted), dtype=np.int64) if q is None else q
+        rank, _, size = ranks(score, score)
+        found = sort(k, q, order)
+        cell = np.where(k < 0, -1, k * size + rank)
+        best = np.maximum.accumulate(cell[found.order])  # a later group has greater cells
+        some = found.stop > found.start
+        queried = np.where(some, best[found.stop - 1], -1)
+        values, codes = np.unique(cell, return_inverse=True)
+        at = np.searchsorted(values, queried)
+        queried = np.where(some, at, -1)
+        cells = np.where(cell < 0, -1, codes.reshape(-1))
+        return by_order(cells, queried, len(values), order, channels)
 
     def _matrix(
         self, selector: Selector, keys: Positions, wanted: Positions
@@ -650,6 +687,16 @@ def _counts(totals: Totals, count: int) -> Column:
     if totals.row is None and len(totals.counts) == 1 and count != 1:
         return Column("i", totals.counts, length=count)
     return Column("i", totals.spread().counts.astype(np.int64, copy=False))
+
+
+def single_hardmax(found: list[Clause] | None) -> TypeGuard[list[Clause]]:
+    """Whether a hard maximum among these clauses needs no matrix."""
+    return (
+        found is not None
+        and len(found) == 1
+        and found[0].hardmax is None
+        and len(found[0].unequal) < 2
+    )
 
 
 def plan_of(clause: Clause) -> str:

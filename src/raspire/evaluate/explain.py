@@ -13,7 +13,7 @@ import numpy as np
 from raspire.arithmetic import FLOAT64
 from raspire.evaluate import contraction
 from raspire.evaluate.demand import Demand
-from raspire.evaluate.engine import plan_of
+from raspire.evaluate.engine import plan_of, single_hardmax
 from raspire.evaluate.inputs import positions_of
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Positions, Span, compact
@@ -152,9 +152,10 @@ def _step(node: Aggregate | Width, found: Demand) -> Step:
     words = ""
     if len(clauses) == 1 and clauses[0].hardmax is not None:
         among = clauses_of(clauses[0].hardmax.among)
-        if among is None or len(among) != 1 or among[0].unequal:
+        if not single_hardmax(among):
             return Step(_text(node), "blocks", keys, queries, keys * queries)
-        inner, words = among, "maximum of each group, "
+        inner = among
+        words = "running maximum, " if among[0].unequal else "maximum of each group, "
     log = max(1, math.ceil(math.log2(keys + queries + 2)))
     cost = sum((keys + queries) * log ** len(clause.unequal) for clause in inner)
     plan = words + (" + ".join(map(plan_of, inner)) or "nothing is selected")
