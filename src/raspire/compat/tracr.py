@@ -306,7 +306,7 @@ def _comparison(predicate: Callable[[Any, Any], Any], optional: bool) -> nodes.C
     if plain and not optional:
         return COMPARISONS[predicate.value]  # type: ignore[attr-defined]
     name = getattr(predicate, "name", None) or getattr(predicate, "__name__", "predicate")
-    return nodes.Comparison(name, predicate)
+    return nodes.Comparison(str(name), predicate)
 
 
 class ConstantSelector(Selector):

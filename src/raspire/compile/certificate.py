@@ -7,11 +7,13 @@ noisy gives exact values again if it is a hard step, else a few units in the las
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from raspire.compile.domain import Vector
 from raspire.compile.linear import Cell
 from raspire.compile.parts import GatePart, HeadPart, StepPart
 from raspire.compile.schedule import Plan
@@ -96,7 +98,7 @@ def _too_small(check: Check, precision: str) -> UnsupportedError:
     )  # fmt: skip
 
 
-def _exactly(values: np.ndarray[tuple[int], np.dtype[np.float64]], epsilon: float) -> bool:
+def _exactly(values: Vector, epsilon: float) -> bool:
     """Whether sums of such numbers are exact in the precision."""
     scaled = values * 256
     return bool((scaled == np.rint(scaled)).all()) and float(np.abs(scaled).max()) * epsilon < 0.01
@@ -119,11 +121,13 @@ def _head(part: HeadPart, epsilon: float) -> Check:
         copied = value.noise + (0.0 if _plain(value.terms.values()) else epsilon * size)
         cell.noise = copied if part.copies else value.noise + 4 * epsilon * size
     gap = part.gap or np.inf
-    return Check("head", part.layer, part.label, gap, gap if part.ties and rounding else 2 * rounding)
+    return Check(
+        "head", part.layer, part.label, gap, gap if part.ties and rounding else 2 * rounding
+    )
 
 
-def _plain(factors: object) -> bool:
-    values = np.array(list(factors), dtype=float) * 256  # type: ignore[call-overload]
+def _plain(factors: Iterable[float]) -> bool:
+    values = np.array(list(factors)) * 256
     return bool((values == np.rint(values)).all())
 
 

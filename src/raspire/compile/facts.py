@@ -183,7 +183,7 @@ class Facts:
             return finite([*means.values, *rest])
         if rest and not is_number(default):
             raise UnsupportedError(
-                f"{text_of(node)} is {default!r} where nothing is selected, among values too many to list",
+                f"{text_of(node)} is {default!r} where nothing is selected, among too many values",
                 where=node.place,
                 expected="a number as default",
                 found=str(means),
@@ -259,7 +259,9 @@ class Facts:
         self, node: SOp, variables: list[SOp], points: list[tuple[Any, ...]]
     ) -> list[Any]:
         """The values of an expression at points of a grid of its variables."""
-        columns = {v: [p[i] for p in points] for i, v in enumerate(variables)}
+        columns: dict[Node, list[Any]] = {
+            v: [p[i] for p in points] for i, v in enumerate(variables)
+        }
         return on_grid(node, columns)
 
     def _apply(self, node: Apply) -> Domain:
@@ -309,8 +311,8 @@ class Facts:
 
     def _too_many(self, node: Apply, domains: list[Domain]) -> UnsupportedError:
         return UnsupportedError(
-            f"{text_of(node)} cannot become a feed-forward layer: {node.primitive.name} is a function "
-            "of which only the values are known, and its arguments are too many to list",
+            f"{text_of(node)} cannot become a feed-forward layer: of {node.primitive.name} only "
+            "the values are known, and its arguments are too many to list",
             where=node.place,
             expected=f"at most {LIMIT} combinations of values, or a named function "
             "(+ - * /, exp, log, sqrt, recip, comparisons, where, ...)",

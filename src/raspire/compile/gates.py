@@ -38,7 +38,7 @@ def gate_terms(node: Apply, resolver: Resolver, exact: bool) -> Terms:
     if name == "where":
         return _where(args, resolver, exact)
     if name == "mul":
-        return [_product(*args, resolver, exact)]
+        return [_product(args[0], args[1], resolver, exact)]
     numbers = [resolver.number(a, exact) for a in args]
     if name == "div":
         return [("gated:recip", numbers[0], numbers[1] + of(BOS), 1.0)]

@@ -69,7 +69,8 @@ def _weights(model: Transformer) -> Iterator[Array]:
         if table is not None:
             yield table.toarray()
     for layer in model.layers:
-        for part in (*layer.heads, *layer.units):
+        parts: list[Head | Units] = [*layer.heads, *layer.units]
+        for part in parts:
             for matrix in part.matrices.values():
                 yield matrix.toarray()
         for units in layer.units:

@@ -93,7 +93,8 @@ def _join(node: Node) -> Node:
         return _scaled(node, a, b)
     if not (_mean(a) and _mean(b) and a.args[0] is b.args[0]):
         return node
-    assert isinstance(a, Aggregate) and isinstance(b, Aggregate)
+    assert isinstance(a, Aggregate)
+    assert isinstance(b, Aggregate)
     default = node.primitive.scalar(a.default, b.default)
     value = Apply(node.primitive, a.value, b.value)
     return _keep(Aggregate(a.selector, value, default), node)

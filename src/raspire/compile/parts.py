@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raspire.compile.domain import Vector
 from raspire.compile.linear import Cell, Form
@@ -83,7 +84,7 @@ class StepPart:
     def reads(self) -> list[Form]:
         return [self.code]
 
-    def changes(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def changes(self) -> NDArray[np.int64]:
         """The places k where some output differs between point k and point k + 1."""
         differ = np.zeros(len(self.points) - 1, dtype=bool)
         for values in self.outputs.values():

@@ -179,7 +179,7 @@ def _listed(node: SOp, domains: Domains, selector: Selector) -> Sequence[Any]:
     domain = domains.domain(node)
     if not isinstance(domain, Finite):
         raise UnsupportedError(
-            f"the selector {text_of(selector)} compares {text_of(node)}, whose values cannot be listed",
+            f"{text_of(selector)} compares {text_of(node)}, whose values cannot be listed",
             where=selector.place,
             expected="a finite set of values on both sides",
             found=str(domain),

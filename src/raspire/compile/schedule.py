@@ -121,10 +121,9 @@ class _Scheduler:
         while rest:
             layer = self.early[rest[0]]
             here = {task for task in rest if self.late[task] >= layer}
-            self.least.update({task: layer for task in here})
+            self.least.update(dict.fromkeys(here, layer))
             self.times()
             rest = sorted((t for t in rest if t not in here), key=lambda t: -self.early[t])
-
 
     def settle(self) -> None:
         """Keep joined values where they are; everything else waits until it is needed."""

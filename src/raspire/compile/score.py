@@ -26,7 +26,8 @@ from raspire.compile.predicate import Clause
 from raspire.program.nodes import Indices, SOp
 
 if TYPE_CHECKING:
-    from raspire.compile.resolve import Resolver
+    from raspire.compile.facts import Facts
+    from raspire.compile.workshop import Workshop
 
 _ONE_HOT = 4
 """Up to so many classes a one-hot code is no wider than a parabola."""
@@ -48,31 +49,31 @@ def is_causal(clause: Clause) -> bool:
     return both and bool((clause.table == np.triu(np.ones_like(clause.table))).all())
 
 
-def one_key(clause: Clause, resolver: Resolver) -> bool:
+def one_key(clause: Clause, shop: Facts) -> bool:
     """Whether a query selects at most one position, whatever the input."""
-    singles = resolver.positional(clause.keys) and bool((clause.table.sum(axis=0) <= 1).all())
+    singles = shop.positional(clause.keys) and bool((clause.table.sum(axis=0) <= 1).all())
     if not singles:
         return False
-    values = resolver.on_positions(clause.keys)
+    values = shop.on_positions(clause.keys)
     return len(set(values)) == len(values)
 
 
-def score_of(clause: Clause, resolver: Resolver, exact: bool) -> Score:
+def score_of(clause: Clause, shop: Workshop, exact: bool) -> Score:
     """The score of a condition; ``exact`` asks for codes without rounding (ties must be ties)."""
-    rows, key_class = clause.key_classes
-    columns, query_class = clause.query_classes
+    rows, _ = clause.key_classes
+    columns, _ = clause.query_classes
     asked = rows.any(axis=1)
     if (rows.sum(axis=0) <= 1).all() or (columns.sum(axis=0) <= 1).all():
         codes = _codes(clause)
         small = int(asked.sum()) <= _ONE_HOT
-        symbols = resolver.symbolic(clause.keys) and resolver.symbolic(clause.queries)
+        symbols = shop.symbolic(clause.keys) and shop.symbolic(clause.queries)
         if not (small or symbols):
-            return _parabola(clause, *codes, resolver, exact)
-        return _matched(clause, *codes, resolver, exact)
+            return _parabola(clause, *codes, shop, exact)
+        return _matched(clause, *codes, shop, exact)
     nested = _nested(rows)
     if nested is not None and len(rows) > _BLOCKS:
-        return _ordered(clause, nested, resolver, exact)
-    return _one_hot(clause, resolver, exact)
+        return _ordered(clause, nested, shop, exact)
+    return _one_hot(clause, shop, exact)
 
 
 # ---------------------------------------------------------------- codes of matching classes
@@ -117,19 +118,19 @@ def _slope(x: Vector, y: Vector) -> float:
     return float((y[-1] - y[0]) / (x[-1] - x[0]))
 
 
-def _parabola(clause: Clause, key: Vector, query: Vector, resolver: Resolver, exact: bool) -> Score:
-    k = resolver.form(clause.keys, key, exact)
-    q = resolver.form(clause.queries, query, exact)
+def _parabola(clause: Clause, key: Vector, query: Vector, shop: Workshop, exact: bool) -> Score:
+    k = shop.form(clause.keys, key, exact)
+    q = shop.form(clause.queries, query, exact)
     pairs: list[Pair] = [(q * 4, k)]
-    for own, other in _square(clause.keys, key, k, resolver, exact):
+    for own, other in _square(clause.keys, key, k, shop, exact):
         pairs.append((other * -2, own))
-    for own, other in _square(clause.queries, query, q, resolver, exact):
+    for own, other in _square(clause.queries, query, q, shop, exact):
         pairs.append((own * -2, other))
     return Score(pairs, 0.0)
 
 
 def _square(
-    node: SOp, table: Vector, form: Form, resolver: Resolver, exact: bool
+    node: SOp, table: Vector, form: Form, shop: Workshop, exact: bool
 ) -> list[tuple[Form, Form]]:
     """The square of a code as a sum of products: own forms times forms of the other side.
 
@@ -137,22 +138,23 @@ def _square(
     """
     cells = [c for c in form.cells if c is not TOK]
     if len(cells) > 1 and all(c.node is not None and c.table is not None for c in cells):
-        uniform = {c: resolver.uniform(c.node) for c in cells if c.node is not None}
+        uniform = {c: shop.uniform(c.node) for c in cells if c.node is not None}
         if all(uniform[a] or uniform[b] for a, b in combinations(cells, 2)):
-            return _expanded(form, uniform, resolver, exact)
-    return [(resolver.form(node, np.square(table), exact), constant(1))]
+            return _expanded(form, uniform, shop, exact)
+    return [(shop.form(node, np.square(table), exact), constant(1))]
 
 
 def _expanded(
-    form: Form, uniform: dict[Any, bool], resolver: Resolver, exact: bool
+    form: Form, uniform: dict[Any, bool], shop: Workshop, exact: bool
 ) -> list[tuple[Form, Form]]:
     base = form.terms.get(TOK, 0.0)
     own = Form({c: 2 * base * v for c, v in form.terms.items() if c is not TOK})
     own = own + constant(base * base)
     pairs: list[tuple[Form, Form]] = []
     for cell in uniform:
-        assert cell.node is not None and cell.table is not None
-        square = resolver.form(cell.node, np.square(cell.table), exact)
+        assert cell.node is not None
+        assert cell.table is not None
+        square = shop.form(cell.node, np.square(cell.table), exact)
         own = own + square * form.terms[cell] ** 2
     for a, b in combinations(uniform, 2):
         here, there = (a, b) if uniform[b] else (b, a)
@@ -160,11 +162,11 @@ def _expanded(
     return [(own, constant(1)), *pairs]
 
 
-def _matched(clause: Clause, key: Vector, query: Vector, resolver: Resolver, exact: bool) -> Score:
+def _matched(clause: Clause, key: Vector, query: Vector, shop: Workshop, exact: bool) -> Score:
     pairs = [
         (
-            resolver.form(clause.queries, (query == code).astype(float), exact) * 2,
-            resolver.form(clause.keys, (key == code).astype(float), exact),
+            shop.form(clause.queries, (query == code).astype(float), exact) * 2,
+            shop.form(clause.keys, (key == code).astype(float), exact),
         )
         for code in sorted(set(key) & set(query))
     ]
@@ -174,20 +176,20 @@ def _matched(clause: Clause, key: Vector, query: Vector, resolver: Resolver, exa
 # ---------------------------------------------------------------- any condition
 
 
-def _one_hot(clause: Clause, resolver: Resolver, exact: bool) -> Score:
+def _one_hot(clause: Clause, shop: Workshop, exact: bool) -> Score:
     rows, key_class = clause.key_classes
     columns, query_class = clause.query_classes
     by_key, by_query = int(rows.any(axis=1).sum()), int(columns.any(axis=1).sum())
     pairs: list[Pair] = []
     if by_key <= by_query:
         for c in np.flatnonzero(rows.any(axis=1)):
-            query = resolver.form(clause.queries, rows[c].astype(float), exact)
-            key = resolver.form(clause.keys, (key_class == c).astype(float), exact)
+            query = shop.form(clause.queries, rows[c].astype(float), exact)
+            key = shop.form(clause.keys, (key_class == c).astype(float), exact)
             pairs.append((query * 2, key))
     else:
         for c in np.flatnonzero(columns.any(axis=1)):
-            query = resolver.form(clause.queries, (query_class == c).astype(float), exact)
-            key = resolver.form(clause.keys, columns[c].astype(float), exact)
+            query = shop.form(clause.queries, (query_class == c).astype(float), exact)
+            key = shop.form(clause.keys, columns[c].astype(float), exact)
             pairs.append((query * 2, key))
     return Score(pairs, 2.0)
 
@@ -204,7 +206,7 @@ def _nested(rows: Any) -> Vector | None:
     return rank
 
 
-def _ordered(clause: Clause, rank: Vector, resolver: Resolver, exact: bool) -> Score:
+def _ordered(clause: Clause, rank: Vector, shop: Workshop, exact: bool) -> Score:
     """Key rank below query threshold, compared by a leading and a trailing digit.
 
     With r ranks the weights have order ``r sqrt(r)`` non-zeros instead of ``r^2``.
@@ -217,15 +219,15 @@ def _ordered(clause: Clause, rank: Vector, resolver: Resolver, exact: bool) -> S
     block = int(np.ceil(np.sqrt(len(rank))))
     pairs: list[Pair] = []
     for lead in range(int(max(key.max(), threshold.max())) // block + 1):
-        query = resolver.form(clause.queries, (threshold // block > lead).astype(float), exact)
-        pairs.append((query * 2, resolver.form(clause.keys, _same(key // block, lead), exact)))
+        query = shop.form(clause.queries, (threshold // block > lead).astype(float), exact)
+        pairs.append((query * 2, shop.form(clause.keys, _same(key // block, lead), exact)))
         inside = threshold // block == lead
         for trail in range(block):
             rest = (inside & (threshold % block > trail)).astype(float)
             mine = _same(key, lead * block + trail)
             if rest.any() and mine.any():
-                query = resolver.form(clause.queries, rest, exact) * 2
-                pairs.append((query, resolver.form(clause.keys, mine, exact)))
+                query = shop.form(clause.queries, rest, exact) * 2
+                pairs.append((query, shop.form(clause.keys, mine, exact)))
     return Score(pairs, 2.0)
 
 
@@ -234,4 +236,5 @@ def _threshold(selected: Any, key: Vector) -> float:
 
 
 def _same(values: Vector, wanted: float) -> Vector:
-    return (values == wanted).astype(float)
+    same: Vector = (values == wanted).astype(float)
+    return same

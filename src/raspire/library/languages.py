@@ -32,7 +32,7 @@ def shuffle_dyck(pairs: Sequence[str] = ("()", "[]", "{}")) -> SOp:
     >>> shuffle_dyck()("([)]")[0], shuffle_dyck()("(]")[0]
     (True, False)
     """
-    steps = [indicator(tokens == a) - indicator(tokens == b) for a, b in pairs]
+    steps = [indicator(tokens == a) - indicator(tokens == b) for a, b in map(tuple, pairs)]
     dips = total([indicator(aggregate(UP_TO_HERE, step) < 0) for step in steps])
     left = total([indicator(aggregate(full, step) != 0) for step in steps])
     return aggregate(full, dips) + left == 0
