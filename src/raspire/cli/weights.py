@@ -12,16 +12,34 @@ CONSTRUCTIONS = ("long", "wide", "native", "pair")
 
 @click.command()
 @click.argument("construction", type=click.Choice(CONSTRUCTIONS), default="long")
-@click.option("-n", "rows", default=2, show_default=True, help="Rows of X (native: any).")
-@click.option("-d", "d", default=3, show_default=True, help="Columns of X.")
-@click.option("--heads", default=1, show_default=True, help="Heads of the target.")
-@click.option("--dk", default=2, show_default=True, help="Columns of a head's queries and keys.")
-@click.option("--dv", default=2, show_default=True, help="Columns of a head's values.")
+@click.option(
+    "-n",
+    "rows",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Rows of X (native: any).",
+)
+@click.option("-d", "d", type=click.IntRange(1), default=3, show_default=True, help="Columns of X.")
+@click.option(
+    "--heads", type=click.IntRange(1), default=1, show_default=True, help="Heads of the target."
+)
+@click.option(
+    "--dk",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Columns of a head's queries and keys.",
+)
+@click.option(
+    "--dv", type=click.IntRange(1), default=2, show_default=True, help="Columns of a head's values."
+)
 @click.option("--output/--no-output", default=True, help="With or without the output map.")
 @click.option("--mask", type=click.Choice(["none", "causal", "padding"]), default="none")
 @click.option("--stable", is_flag=True, help="`long` with the row maximum subtracted.")
 @click.option("--summary", "as_summary", is_flag=True, help="Heads and units, not every weight.")
 @click.option("--json", "as_json", is_flag=True, help="Print the weights as JSON.")
+@click.option("--svg", type=click.Path(), help="Write a picture: slots as wires, weights as marks.")
 @click.option("--save", type=click.Path(), help="Write .safetensors, .onnx or .pt.")
 @click.option(
     "--softmax",
@@ -40,6 +58,7 @@ def weights(
     stable: bool,
     as_summary: bool,
     as_json: bool,
+    svg: str | None,
     save: str | None,
     softmax: str | None,
 ) -> None:
@@ -72,6 +91,11 @@ def weights(
     if softmax and not as_json:
         click.echo("\nsoftmax attention, saturated:")
         click.echo("\n".join(f"  {line}" for line in network.model.notes["saturation"]))
+    if svg:
+        from raspire.files import write_whole
+        from raspire.show.circuit import circuit
+
+        click.echo(f"wrote {write_whole(svg, circuit(network))}", err=True)
     if save:
         from raspire.export import save as write
 
