@@ -69,6 +69,12 @@ def gather(query: Array, key: Array, value: Array) -> Array:
     if len(key) == 0:
         return np.zeros((len(query), value.shape[1]), dtype=value.dtype)
     address = query[:, 0] / (-2 * query[:, 1])
+    places = key[:, 0]
+    if np.array_equal(places, places[0] + np.arange(len(places))):
+        inside = (address >= places[0]) & (address <= places[-1]) & (address == np.floor(address))
+        if inside.all():
+            copied: Array = value[(address - places[0]).astype(np.int64)]
+            return copied
     order = np.argsort(key[:, 0], kind="stable")
     near, starts, counts = np.unique(key[order, 0], return_index=True, return_counts=True)
     right = np.searchsorted(near, address)

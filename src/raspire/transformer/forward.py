@@ -162,25 +162,23 @@ class _Pass:
         queries = np.searchsorted(here, after)
         everywhere = len(after) == len(here)
         self.projected = {}
-        if everywhere:
-            new = before.copy()
-        else:
+        added = [
+            (head.output, _columns(self._head(f"blocks.{i}.attn.hook_pattern.{j}", head, queries)))
+            for j, head in enumerate(layer.heads)
+            if (i, j) not in self.ablate
+        ]
+        if not everywhere:
             columns = (np.arange(self.count)[:, None] * len(here) + queries).ravel()
-            new = before[:, columns]
-        if sparse.issparse(new):
-            new = new.toarray()
-        for j, head in enumerate(layer.heads):
-            if (i, j) not in self.ablate:
-                rows = self._head(f"blocks.{i}.attn.hook_pattern.{j}", head, queries)
-                self._add(new, head.output, _columns(rows))
-        self.stream, self.places, self.projected = new, after, {}
+            before = before[:, columns]
+        self.stream = before.toarray() if sparse.issparse(before) else before
+        for matrix, rows in added:
+            self._add(self.stream, matrix, rows)
+        self.places, self.projected = after, {}
 
     def _feed(self, layer: Layer) -> None:
-        if layer.units:
-            before = self.stream
-            self.stream = before.copy()
-            for units in layer.units:
-                self._add(self.stream, units.output, self._hidden(units, before))
+        hidden = [(units.output, self._hidden(units, self.stream)) for units in layer.units]
+        for matrix, columns in hidden:
+            self._add(self.stream, matrix, columns)
 
     def _hidden(self, units: Units, stream: Array) -> Array:
         first = self._branch(units.first, units.first_bias, stream)
@@ -259,7 +257,7 @@ class _Pass:
     def _note(self, name: str) -> None:
         if self.record is not None:
             stream = self.stream.toarray() if sparse.issparse(self.stream) else self.stream
-            self.record[name] = self._rows(stream).copy()
+            self.record[name] = np.array(self._rows(stream))
 
     def _project(self, matrix: Any) -> Array:
         """``matrix`` on the stream, once a layer for all heads that share it."""
