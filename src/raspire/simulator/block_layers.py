@@ -11,7 +11,8 @@ from math import pi, sqrt
 from typing import cast
 
 from raspire.library.layout import Block, Face, fetch, mean_over
-from raspire.program.embedding import gelu, relu, rsqrt, silu, tanh, tokens, where
+from raspire.library.norms import normalised
+from raspire.program.embedding import gelu, relu, silu, tanh, tokens, where
 from raspire.program.nodes import SOp
 from raspire.simulator.block import Activation, BlockShape
 from raspire.simulator.construction import Construction, Part, Softmax, input_shapes, stack
@@ -48,30 +49,13 @@ def block_inputs(n: int, shape: BlockShape) -> dict[str, Block]:
 def activated(name: Activation, x: SOp) -> SOp:
     """The activation as elementwise functions, one gated unit each.
 
-    >>> activated("relu", tokens)([-1.0, 2.0])
-    [0.0, 2.0]
+    >>> activated("relu", tokens)([0.5, 2.0])
+    [0.5, 2.0]
     """
     if name == "gelu_tanh":
         inner = x * (x * x * (0.044715 * sqrt(2 / pi)) + sqrt(2 / pi))
         return x * 0.5 * (tanh(inner) + 1)
     return {"relu": relu, "gelu": gelu, "silu": silu}[name](x)
-
-
-class RowLayers:
-    """Norms over the rows of one block (n, d) of positions."""
-
-    def __init__(self, rows: Block, inputs: dict[str, Block], kind: str) -> None:
-        self.rows, self.inputs, self.kind = rows, inputs, kind
-
-    def normalised(self, name: str, value: SOp) -> SOp:
-        """Two layers: the row mean, then the row mean of squares and the quotient."""
-        norm = self.inputs[name]
-        _, g = self.rows.digits()
-        weight, bias, eps = (fetch(tokens, norm.address(k, g)) for k in range(3))
-        if self.kind == "layer":
-            value = (value - mean_over(self.rows, (0,), value)).named(f"{name}_centred")
-        squares = mean_over(self.rows, (0,), value * value).named(f"{name}_variance")
-        return ((value * weight) * rsqrt(squares + eps) + bias).named(name)
 
 
 class _BlockLayers:
@@ -81,7 +65,6 @@ class _BlockLayers:
         self.inputs = block_inputs(n, shape)
         start = max(block.end for block in self.inputs.values())
         self.rows = Block(start, (n, self.d))  # (i, g)
-        self.norms = RowLayers(self.rows, self.inputs, shape.norm)
         self.attention = _Attention(n, shape, softmax, self)
         end = max(block.end for block in self.attention.products.values())
         sizes: dict[str, tuple[int, ...]] = {
@@ -95,13 +78,13 @@ class _BlockLayers:
         x = fetch(tokens, self.inputs["X"].address(i, g)).named("x_row")
         if self.shape.order == "post":
             attended, y = self.attend(x)
-            middle = self.norms.normalised("norm1", x + y)
+            middle = self.norm("norm1", x + y)
             final = middle + self.feed_forward(middle)
-            result = self.norms.normalised("norm2", final)
+            result = self.norm("norm2", final)
         else:
-            attended, y = self.attend(self.norms.normalised("norm1", x))
+            attended, y = self.attend(self.norm("norm1", x))
             middle = (x + y).named("middle")
-            result = middle + self.feed_forward(self.norms.normalised("norm2", middle))
+            result = middle + self.feed_forward(self.norm("norm2", middle))
         parts = dict(attended.parts)
         parts["attention"] = Part(y, self.rows)
         parts["middle"] = Part(middle, self.rows)
@@ -109,6 +92,10 @@ class _BlockLayers:
         length = max(block.end for block in self.products.values())
         attention, softmax = self.shape.attention, self.attention.softmax
         return Construction("long", self.n, attention, softmax, self.inputs, length, parts)
+
+    def norm(self, name: str, value: SOp) -> SOp:
+        """A norm of the rows: two layers, for a layer norm."""
+        return normalised(self.rows, self.inputs[name], value, self.shape.norm, name)
 
     def attend(self, rows: SOp) -> tuple[Construction, SOp]:
         """The layers of attention over these rows, and their result back at (i, g)."""

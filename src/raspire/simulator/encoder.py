@@ -162,12 +162,22 @@ class Encoder:
 
     def embed(self, ids: list[int]) -> Array:
         """The sum of the embeddings of words, positions and types, normalised."""
+        return self._norm(self.summed(ids), self.prefix + "embeddings.LayerNorm")
+
+    def embedding_norm(self) -> tuple[Array, Array, float]:
+        """Weight, bias and eps of the norm of the embeddings."""
+        stem = self.prefix + "embeddings.LayerNorm"
+        weight, bias = self.weights.read(stem + ".weight"), self.weights.read(stem + ".bias")
+        return weight, bias, self._eps
+
+    def summed(self, ids: list[int]) -> Array:
+        """The sum of the embeddings of words, positions and types."""
         first = self._first_position()
         x = self._row("word_embeddings", np.asarray(ids))
         x = x + self._row("position_embeddings", np.arange(first, first + len(ids)))
         if self.family != "distilbert":
             x = x + self._row("token_type_embeddings", np.zeros(len(ids), dtype=np.int64))
-        return self._norm(x, self.prefix + "embeddings.LayerNorm")
+        return x
 
     def block(self, x: Array, layer: int) -> Array:
         """One encoder block: attention, residual, norm, feed-forward, residual, norm."""
@@ -191,7 +201,11 @@ class Encoder:
 
     def _norm(self, x: Array, stem: str) -> Array:
         weight, bias = self.weights.read(stem + ".weight"), self.weights.read(stem + ".bias")
-        return layer_norm(x, weight, bias, float(self.config.facts.get("layer_norm_eps", 1e-12)))
+        return layer_norm(x, weight, bias, self._eps)
+
+    @property
+    def _eps(self) -> float:
+        return float(self.config.facts.get("layer_norm_eps", 1e-12))
 
     def _activation(self) -> Callable[[Array], Array]:
         facts = self.config.facts
