@@ -14,6 +14,7 @@ from raspire.errors import RaspLoadError, RaspValueError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from raspire.simulator.block_run import BlockRun
     from raspire.simulator.run import Run
     from raspire.simulator.target import AttentionTarget
     from raspire.simulator.universal import UniversalSimulator
@@ -57,6 +58,7 @@ def _bytes(ctx: click.Context, option: click.Parameter, value: str) -> int:
 @click.option(
     "--softmax", type=click.Choice(["auto", "plain", "stable"]), default="auto", show_default=True
 )
+@click.option("--block", "whole_block", is_flag=True, help="Run the whole encoder block.")
 @click.option("--out", "out_path", help="Write T(X) as computed by U to this .npy file.")
 @click.option("--report", "report_path", help="Write a report to this JSON file.")
 @click.option("--budget", callback=_bytes, default="2GiB", show_default=True, help="Memory.")
@@ -75,6 +77,7 @@ def simulate(
     padding_path: str | None,
     construction: Any,
     softmax: str,
+    whole_block: bool,
     out_path: str | None,
     report_path: str | None,
     budget: int,
@@ -98,6 +101,17 @@ def simulate(
     for written in (out_path, report_path):
         _check_writable(written)
     path = weights_path(weights)
+    if whole_block:
+        if _names(query, key, value, output_map) or construction == "wide" or softmax == "plain":
+            raise click.UsageError(
+                "--block runs by the construction long with the stable softmax, on tensors of a "
+                "known naming; leave --q --k --v --o, --construction and --softmax"
+            )
+        from raspire.cli.simulate_block import simulate_block
+
+        simulate_block(path, _layer(layer), input_path, text, heads, mask, padding_path,
+                       out_path, report_path, budget, quiet)  # fmt: skip
+        return
     target = AttentionTarget.from_safetensors(
         path, _layer(layer), heads, names=_names(query, key, value, output_map), mask=mask
     )
@@ -294,7 +308,7 @@ def _progress(seconds: float, quiet: bool) -> Iterator[None]:
             clock.join()
 
 
-def _write_results(run: Run, out_path: str | None, report_path: str | None) -> None:
+def _write_results(run: Run | BlockRun, out_path: str | None, report_path: str | None) -> None:
     import io
     import json
 
@@ -311,7 +325,7 @@ def _write_results(run: Run, out_path: str | None, report_path: str | None) -> N
         write_atomically(report_path, text.encode())
 
 
-def _conclude(run: Run) -> None:
+def _conclude(run: Run | BlockRun) -> None:
     click.echo(
         f"U took {run.seconds:.2f} s, the direct computation {1000 * run.seconds_direct:.2f} ms; "
         f"peak memory {run.peak_bytes / 2**20:,.0f} MiB"

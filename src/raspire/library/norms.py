@@ -56,4 +56,3 @@ def pool_rows(n: int, d: int, pooling: Literal["mean", "cls"], unit: bool) -> La
         pooled = (pooled * rsqrt(maximum(square, 1e-24))).named("unit")
     name = f"pool_rows ({pooling}{', unit length' if unit else ''})"
     return LaidOut(name, pooled, {"rows": rows}, Block(0, (d,)), rows.size)
-

@@ -30,15 +30,11 @@ def block_long(n: int, shape: BlockShape, softmax: Softmax = "stable") -> Constr
     return _BlockLayers(n, shape, softmax).build()
 
 
-def norm_shapes(d: int, *names: str) -> dict[str, tuple[int, ...]]:
-    """For each norm a block (3, d): its weight, its bias, its eps in every column."""
-    return {name: (3, d) for name in names}
-
-
 def block_inputs(n: int, shape: BlockShape) -> dict[str, Block]:
     """Where ⟨T, X⟩ is written: the attention's blocks, the norms, the feed-forward part."""
     d, f = shape.attention.d, shape.hidden
-    shapes = input_shapes(n, shape.attention) | norm_shapes(d, "norm1", "norm2")
+    shapes = input_shapes(n, shape.attention)
+    shapes["norm1"] = shapes["norm2"] = (3, d)  # weight, bias, eps in every column
     shapes["up"] = (d + 1, f)
     if shape.gated:
         shapes["gate"] = (d + 1, f)

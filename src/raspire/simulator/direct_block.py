@@ -39,7 +39,7 @@ def activated(name: Activation, x: Array) -> Array:
 def fed_forward(part: FeedForward, rows: Array) -> Array:
     """The feed-forward part of every row."""
     hidden = rows @ part.up + part.b_up
-    if part.gate is None:
+    if part.gate is None or part.b_gate is None:
         hidden = activated(part.activation, hidden)
     else:
         hidden = activated(part.activation, rows @ part.gate + part.b_gate) * hidden

@@ -60,7 +60,7 @@ class Pool:
 
     def __call__(self, rows: Array) -> Array:
         """The embedding, by a program."""
-        return np.asarray(pool_rows(*rows.shape, self.pooling, self.unit)(rows))
+        return np.asarray(pool_rows(len(rows), rows.shape[1], self.pooling, self.unit)(rows))
 
     def direct(self, rows: Array) -> Array:
         """The embedding, directly."""
@@ -160,13 +160,16 @@ def _embedded(encoder: Encoder, ids: list[int]) -> Array:
     rows = encoder.summed(ids)
     weight, bias, eps = encoder.embedding_norm()
     table = np.stack([weight, bias, np.full(weight.shape, eps)])
-    return np.asarray(norm_rows(*rows.shape)(rows, table))
+    return np.asarray(norm_rows(len(rows), rows.shape[1])(rows, table))
 
 
 def _pooling(path: Path) -> Pooling:
     facts = _json(path)
     wanted = [k for k, v in facts.items() if k.startswith("pooling_mode_") and v is True]
-    known: dict[str, Pooling] = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+    known: dict[str, Pooling] = {
+        "pooling_mode_mean_tokens": "mean",
+        "pooling_mode_cls_token": "cls",
+    }
     if len(wanted) != 1 or wanted[0] not in known:
         raise UnsupportedError(
             "the sentence encoder pools in another way",
@@ -181,4 +184,3 @@ def _json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RaspLoadError(f"{path} cannot be read as JSON", found=str(error)) from error
-
