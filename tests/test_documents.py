@@ -1,5 +1,7 @@
 """Every command and output in README and docs is executed and compared.
 
+``python tests/test_documents.py`` runs the commands and writes what they print today.
+
 Blocks fenced as ``console`` hold commands after ``$ `` and what they print; blocks fenced as
 ``pycon`` are doctests. In an expected line ``...`` stands for anything. Seconds, memory sizes and
 measured errors differ from run to run, so they are compared by their unit, not by their digits.
@@ -20,7 +22,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 FENCE = re.compile(r"^```(console|pycon)([^\n]*)\n(.*?)^```$", re.M | re.S)
 MEASURED = [
     (re.compile(r"\b\d[\d.]*(?:e[-+]?\d+)? (s|ms|min|MiB|GiB)\b"), r"# \1"),
-    (re.compile(r"\b\d(?:\.\d+)?e-\d+"), "#e"),
+    (re.compile(r"\b\d(?:\.\d+)?e[-+]\d+"), "#e"),
 ]
 
 
@@ -113,3 +115,25 @@ def test_the_harness_can_fail():
     assert not matches("depth 8, took 1.5 s", "depth 7, took 1.5 s")
     assert matches("a ... c", "a b c")
     assert not matches("a ... c", "a b d")
+
+
+def rewrite(document: Path, folder: Path) -> None:
+    """Put today's output below every command of a document."""
+
+    def again(match: re.Match[str]) -> str:
+        if match[1] != "console" or "make" in match[2].split() or "..." in match[3]:
+            return match[0]
+        lines = (f"$ {command}\n{run(command, folder)}" for command, _ in commands(match[3]))
+        body = "".join(line.rstrip() + "\n" for line in "".join(lines).splitlines())
+        return f"```console{match[2]}\n{body}```"
+
+    document.write_text(FENCE.sub(again, document.read_text()))
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        shutil.copytree(ROOT / "examples", Path(name) / "examples")
+        for each in DOCUMENTS:
+            rewrite(each, Path(name))
