@@ -52,6 +52,7 @@ class Attention(Workshop):
         head = HeadPart(label, pairs, causal, selection.copies, sink)
         if selection.greatest is not None and not self.finite(selection.greatest.score):
             head.gap = None
+            head.outright = True  # until another value is read through it
         return head
 
     def _greatest(
@@ -100,6 +101,8 @@ class Attention(Workshop):
         key = ("mean", node)
         if key not in self._cells:
             head = self._head(node, node.selector, "rest")
+            greatest = self.selection(node.selector).greatest
+            head.outright &= greatest is not None and greatest.score is node.value
             value = self.number(node.value) - constant(default)
             domain = self.domain(node)
             ends = [value.bound] if not isinstance(domain, Finite) else [

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from raspire.compile.domain import Vector
-from raspire.compile.linear import Cell
-from raspire.compile.parts import GatePart, HeadPart, StepPart
+from raspire.compile.linear import Cell, Form
+from raspire.compile.parts import GatePart, HeadPart, Part, StepPart
 from raspire.compile.schedule import Plan
 from raspire.errors import UnsupportedError
 
@@ -31,6 +31,11 @@ class Check:
     label: str
     gap: float
     noise: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the noise leaves at least half of the gap."""
+        return self.gap > 2 * self.noise
 
     def __str__(self) -> str:
         what = "score gap" if self.kind == "head" else "margin"
@@ -72,18 +77,38 @@ def certify(plan: Plan, embedded: list[Cell], precision: str) -> Certificate:
     epsilon = EPSILON[precision]
     for cell in embedded:
         cell.noise = _embedding_noise(cell, epsilon)
-    checks: list[Check] = []
+    checks = _checks(plan, epsilon)
+    for part, check in checks.items():
+        if not check.holds and isinstance(part, HeadPart):
+            _harden(form for pair in part.pairs for form in pair)
+    checks = _checks(plan, epsilon)
+    for check in checks.values():
+        if not check.holds:
+            raise _too_small(check, precision)
+    return Certificate(precision, tuple(checks.values()))
+
+
+def _checks(plan: Plan, epsilon: float) -> dict[Part, Check]:
+    checks: dict[Part, Check] = {}
     for part in plan.parts():
         if isinstance(part, StepPart):
-            checks.append(_steps(part, epsilon))
+            checks[part] = _steps(part, epsilon)
         elif isinstance(part, HeadPart):
-            checks.append(_head(part, epsilon))
+            checks[part] = _head(part, epsilon)
         else:
             _gate(part, epsilon)
-    for check in checks:
-        if not check.gap > 2 * check.noise:
-            raise _too_small(check, precision)
-    return Certificate(precision, tuple(checks))
+    return checks
+
+
+def _harden(forms: Iterable[Form]) -> None:
+    """Ask for exact values of the steps that some forms read, through heads that copy them."""
+    stack = [cell for form in forms for cell in form.terms]
+    while stack:
+        cell = stack.pop()
+        if isinstance(cell.source, StepPart):
+            cell.source.exact = True
+        elif isinstance(cell.source, HeadPart) and cell.source.copies:
+            stack.extend(cell.source.values[cell].terms)
 
 
 def _too_small(check: Check, precision: str) -> UnsupportedError:
@@ -99,9 +124,12 @@ def _too_small(check: Check, precision: str) -> UnsupportedError:
 
 
 def _exactly(values: Vector, epsilon: float) -> bool:
-    """Whether sums of such numbers are exact in the precision."""
-    scaled = values * 256
-    return bool((scaled == np.rint(scaled)).all()) and float(np.abs(scaled).max()) * epsilon < 0.01
+    """Whether sums of such numbers are exact in the precision: multiples of 1 or 1/256."""
+    for unit in (1.0, 256.0):
+        scaled = values * unit
+        if (scaled == np.rint(scaled)).all():
+            return float(np.abs(scaled).max()) < 0.25 / epsilon
+    return False
 
 
 def _embedding_noise(cell: Cell, epsilon: float) -> float:
@@ -114,12 +142,14 @@ def _head(part: HeadPart, epsilon: float) -> Check:
     rounding = 0.0
     for query, key in part.pairs:
         rounding += query.bound * key.noise + key.bound * query.noise
-    if rounding or part.bound * epsilon > 0.01:
+    if rounding or part.bound * epsilon > 0.1:
         rounding += 8 * epsilon * part.bound
     for cell, value in part.values.items():
         size = max(cell.bound, value.bound)
         copied = value.noise + (0.0 if _plain(value.terms.values()) else epsilon * size)
         cell.noise = copied if part.copies else value.noise + 4 * epsilon * size
+        if part.outright:
+            cell.noise += 2 * rounding  # a neighbour of the maximum may be taken for it
     gap = part.gap or np.inf
     return Check(
         "head", part.layer, part.label, gap, gap if part.ties and rounding else 2 * rounding

@@ -26,7 +26,8 @@ class HeadPart:
     ``gap`` is the least distance of the greatest score of a row from any smaller one. ``copies``
     says that at most one key is ever selected, so that values pass unrounded. ``sink`` says
     whether the beginning of sequence takes an empty row ("rest"), ties with the selected keys
-    ("share") or is not looked at ("none").
+    ("share") or is not looked at ("none"). ``outright`` says that nothing but the score itself is
+    read, so that a key within rounding of the greatest score is as good.
     """
 
     label: str
@@ -39,6 +40,7 @@ class HeadPart:
     values: dict[Cell, Form] = field(default_factory=dict)
     node: SOp | None = None
     layer: int = 0
+    outright: bool = False
 
     @property
     def writes(self) -> list[Cell]:
@@ -51,7 +53,7 @@ class HeadPart:
     @property
     def ties(self) -> bool:
         """Whether several greatest scores have to be equal bit for bit."""
-        return not self.copies or self.sink == "share"
+        return not self.outright and (not self.copies or self.sink == "share")
 
     @property
     def bound(self) -> float:
