@@ -34,11 +34,12 @@ def weights(score: Array, allowed: Array, hard: bool, scale: float) -> tuple[Arr
 
     A row that may see nothing has weights 0 and the sum 1.
     """
-    masked = np.where(allowed, score, -np.inf)
+    masked = score if allowed.all() else np.where(allowed, score, -np.inf)
     top = masked.max(axis=-1, keepdims=True, initial=-np.inf)
     nothing = np.isneginf(top)
     if hard:
-        weight = ((masked == top) & allowed).astype(score.dtype)
+        best = masked == top
+        weight = (best & allowed if nothing.any() else best).astype(score.dtype)
     else:
         with np.errstate(under="ignore"):
             weight = np.exp((masked - np.where(nothing, 0, top)) * score.dtype.type(scale))

@@ -25,7 +25,9 @@ Array = NDArray[Any]
 Engine = Literal["auto", "dense", "gather"]
 
 _GATHER_FROM = 128  # positions from which a look-up is cheaper as a gather
-_BLOCK = 1 << 24  # numbers held at once, in the stream and in a block of scores
+_BLOCK = 1 << 22  # numbers held at once in the stream, or in the units of a group
+_SPARSE_FROM = 1 << 26  # from this size a stream starts as a sparse matrix
+_CACHED = 1 << 17  # scores held at once
 
 
 def forward(
@@ -57,7 +59,8 @@ def forward(
     setting = (np.dtype(dtype), engine, wanted, frozenset(ablate))
     if record is not None:
         return _Pass(model, array, *setting, record).run()
-    size = max(1, array.shape[1] * max(array.shape[1], model.width))
+    units = [group.count for layer in model.layers for group in layer.units]
+    size = max(1, array.shape[1] * max(array.shape[1], model.width, *units, 1))
     step = max(1, _BLOCK // size)
     starts = range(0, max(len(array), 1), step)
     parts = [_Pass(model, array[i : i + step], *setting, None).run() for i in starts]
@@ -154,7 +157,7 @@ class _Pass:
 
     @staticmethod
     def _large(shape: tuple[int, int]) -> bool:
-        return shape[0] * shape[1] > 4 * _BLOCK
+        return shape[0] * shape[1] > _SPARSE_FROM
 
     def _attend(self, i: int, layer: Layer) -> None:
         before, here = self.stream, self.places
@@ -231,14 +234,19 @@ class _Pass:
     def _dense(
         self, head: Head, query: Array, key: Array, value: Array, seen: Array, queries: Array
     ) -> Array:
+        """The head in blocks of sequences and of queries, each small enough for a cache."""
         hard = head.kind == "average-hard"
-        step = max(1, _BLOCK // max(1, self.count * key.shape[1]))
-        blocks = [np.zeros((self.count, 0, value.shape[2]), dtype=self.dtype)]
-        for start in range(0, len(queries), step):
-            rows = slice(start, start + step)
-            mask = self._mask(head, seen, queries[rows])
-            blocks.append(dense(query[:, rows], key, value, mask, hard, head.scale))
-        return np.concatenate(blocks, axis=1)
+        out = np.empty((self.count, len(queries), value.shape[2]), dtype=self.dtype)
+        step = max(1, _CACHED // max(1, key.shape[1]))
+        count = max(1, step // max(1, len(queries)))
+        for b in range(0, self.count, count):
+            batch = slice(b, b + count)
+            for start in range(0, len(queries), step):
+                rows = slice(start, start + step)
+                mask = self._mask(head, seen[batch], queries[rows])
+                parts = query[batch, rows], key[batch], value[batch]
+                out[batch, rows] = dense(*parts, mask, hard, head.scale)
+        return out
 
     def _mask(self, head: Head, seen: Array, queries: Array) -> Array:
         mask = seen[:, None, :]
