@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from raspire.errors import RaspError
@@ -102,16 +102,31 @@ class Blocks:
             key = where(inside, key % (radix // sizes[0]), -1)
             query = query % (radix // sizes[0])
         selector = select(key, query, "==")
-        kind = self.draw(st.integers(0, 8))
+        if self.draw(st.integers(0, 3)) == 0:
+            selector = self.one_by_one(block, digits, kept)
+        kind = self.draw(st.integers(0, 9))
         if kind == 0 and len(digits) > 1:
             selector = selector & select(digits[0] <= digits[1], True, "==")
         if kind == 1:
             selector = selector & select(digits[-1], digits[-1], "<=")
         if kind == 2:
             selector = selector & select(self.fetch(tokens, digits, sizes) > 0, True, "==")
+        if kind == 4:
+            selector = selector & ~select(digits[-1], digits[0], "==")
         if kind == 3:
             selector = hardmax(self.fetch(tokens, digits, sizes), among=selector)
         return selector
+
+    def one_by_one(self, block, digits, kept):
+        """The same group by an equality for each digit, in any order."""
+        base, sizes = block
+        found = None
+        for place in self.draw(st.permutations(sorted(kept | {0}))):
+            key = (indices - base) // math.prod(sizes[place + 1 :])
+            key = key % sizes[place] if place else key
+            part = select(key, digits[place], "==")
+            found = part if found is None else found & part
+        return found
 
     def layer(self, value):
         """A mean over a group of a product (or more) of look-ups."""
@@ -148,6 +163,44 @@ def programs(draw):
     return value, blocks.count, positions
 
 
+def wild():
+    """Any index expression at all."""
+    number, step = st.integers(-6, 12), st.integers(1, 9)
+
+    def grow(inner):
+        return st.one_of(
+            st.builds(lambda a, b: a + b, inner, inner),
+            st.builds(lambda a, b: a - b, inner, inner),
+            st.builds(lambda a, c: a * c, inner, number),
+            st.builds(lambda a, c: a // c, inner, step),
+            st.builds(lambda a, c: a % c, inner, step),
+            st.builds(lambda a, c, x, y: where(a < c, x, y), inner, number, inner, inner),
+            st.builds(lambda a, c, x: where(a == c, x, -1), inner, number, inner),
+        )
+
+    leaf = st.sampled_from([indices, indices - 3, length - 1 - indices, indices // 2, indices % 3])
+    return st.recursive(leaf, grow, max_leaves=4)
+
+
+WILD = wild()
+
+
+@st.composite
+def wild_programs(draw):
+    count = draw(st.integers(1, 30))
+    value = tokens
+    for _ in range(draw(st.integers(1, 2))):
+        one, two = (
+            aggregate(select(draw(WILD), draw(WILD), "=="), value, draw(st.integers(0, 1)))
+            for _ in range(2)
+        )
+        value = aggregate(
+            select(draw(WILD), draw(WILD), "=="),
+            draw(st.sampled_from([one, one * two, one * two * tokens, one + two])),
+        )
+    return value, count, range(count)
+
+
 def check(case, seed):
     program, count, positions = case
     plan = contraction.plan(program, count, positions)
@@ -174,8 +227,20 @@ def test_random_programs_equal_the_reference_or_do_not_fire(case, seed):
     check(case, seed)
 
 
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(wild_programs(), st.integers(0, 99))
+def test_programs_outside_of_the_class_are_right_or_do_not_fire(case, seed):
+    program, count, positions = case
+    plan = contraction.plan(program, count, positions)
+    event("not proved" if plan is None else "fired")
+    if plan is not None:
+        row = np.random.default_rng(seed).standard_normal(count)
+        expected = [float(value) for value in reference(program, row.tolist())]
+        np.testing.assert_allclose(plan.run(row), expected, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.slow
-@settings(max_examples=6000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), st.integers(0, 99))
 def test_many_random_programs_equal_the_reference_or_do_not_fire(case, seed):
     check(case, seed)
