@@ -34,15 +34,12 @@ class Totals:
         """One row for each query."""
         if self.row is None:
             return self
-        found = self.row >= 0
-        counts = np.where(found, self.counts[self.row], 0)
-        sums = []
-        for channel in self.sums:
-            taken = channel[self.row]
-            if not found.all():
-                taken[~found] = 0
-            sums.append(taken)
-        return Totals(counts, sums)
+        taken = [table[self.row] for table in (self.counts, *self.sums)]
+        if len(self.row) and self.row.min() < 0:
+            lost = self.row < 0
+            for table in taken:
+                table[lost] = 0
+        return Totals(taken[0], taken[1:])
 
 
 def added(parts: Sequence[Totals]) -> Totals:
@@ -107,8 +104,7 @@ def by_group(
     """Equality alone: one row a group. ``keys`` None is one group of ``size`` keys."""
     if keys is None:
         counts = np.array([size])
-        zeros = np.zeros(size, dtype=np.int64)
-        sums = [_total(channel, zeros, counts) for channel in channels]
+        sums = [_total(channel, counts) for channel in channels]
         return Totals(counts, sums, queries)
     if len(keys) and keys.min() < 0:
         inside = keys >= 0
@@ -117,10 +113,14 @@ def by_group(
     return Totals(counts, [group_sum(keys, c, groups, counts) for c in channels], queries)
 
 
-def _total(channel: Array, zeros: Array, counts: Array) -> Array:
+def _total(channel: Array, counts: Array) -> Array:
     if channel.dtype.kind == "f":
         return np.array([np.sum(channel)])
-    return group_sum(zeros, channel, 1, counts)
+    if channel.dtype != object and len(channel):
+        largest = max(-int(channel.min()), int(channel.max()))
+        if largest * len(channel) < 1 << 63:
+            return np.array([channel.sum()])
+    return group_sum(np.zeros(len(channel), dtype=np.int64), channel, 1, counts)
 
 
 @dataclass
@@ -168,25 +168,35 @@ def _by_table(
     if keys is not None and len(keys) and keys.min() < 0:
         inside = keys >= 0
         cells, channels = cells[inside], [channel[inside] for channel in channels]
-    counts = np.bincount(cells, minlength=groups * size)
-    distinct = len(counts) == len(cells) and bool((cells == np.arange(len(cells))).all())
     shape = (groups, size)
+    distinct = len(cells) == groups * size and _counting(cells)
     column = order.queries if order.inclusive else order.queries - 1
-    nothing = column < 0
     row = column if queries is None else np.where(queries < 0, 0, queries) * size + column
-    if queries is not None:
-        nothing = nothing | (queries < 0)
-    some = bool(nothing.any())
-    row = np.where(nothing, 0, row) if some else row
-    running = [np.cumsum(counts.reshape(shape), axis=1).reshape(-1)]
+    nothing = column < 0 if queries is None else (column < 0) | (queries < 0)
+    some_nothing = bool(nothing.any())
+    row = np.where(nothing, 0, row) if some_nothing else row
+    whole = distinct and not some_nothing and len(row) == len(cells) and _counting(row)
+    if distinct:
+        counts = np.broadcast_to(np.arange(1, size + 1), shape).reshape(-1)
+        running = [counts]
+    else:
+        counts = np.bincount(cells, minlength=groups * size)
+        running = [np.cumsum(counts.reshape(shape), axis=1).reshape(-1)]
     for channel in channels:
         cell = channel if distinct else group_sum(cells, channel, groups * size, counts)
         running.append(running_sums(cell.reshape(shape)).reshape(-1))
-    found = [table[row] for table in running]
-    if some:
+    found = running if whole else [table[row] for table in running]
+    if some_nothing:
         for table in found:
             table[nothing] = 0
     return Totals(found[0], found[1:])
+
+
+def _counting(codes: Array) -> bool:
+    """Whether the codes are 0, 1, 2, ..."""
+    if len(codes) and (codes[0] != 0 or codes[-1] != len(codes) - 1):
+        return False
+    return bool(np.array_equal(codes, np.arange(len(codes))))
 
 
 def running_sums(rows: Array) -> Array:
@@ -249,12 +259,21 @@ def sort(keys: Array | None, queries: Array | None, order: Order) -> Sorted:
     size = order.size
     cells = order.keys if keys is None else np.where(keys < 0, -1, keys * size + order.keys)
     if keys is not None and _ascending(order.keys):
-        place = order_of(keys + 1)
+        place = order_of(keys if keys.min(initial=0) >= 0 else keys + 1)
     else:
         place = np.argsort(cells, kind="stable")
     ordered = cells[place]
     side: Literal["left", "right"] = "right" if order.inclusive else "left"
-    if queries is keys and order.queries is order.keys:
+    own = queries is keys and order.queries is order.keys
+    if own and (keys is None or keys.min(initial=0) >= 0) and _growing(order.keys):
+        # Every key is its own query, and none equals another: its place is its count.
+        stop, start = np.empty_like(place), np.zeros_like(place)
+        stop[place] = np.arange(1, len(place) + 1) if order.inclusive else np.arange(len(place))
+        if keys is not None:
+            sizes = np.bincount(keys)
+            start = (np.cumsum(sizes) - sizes)[keys]
+        return Sorted(place, start, stop, ordered)
+    if own:
         changes = np.flatnonzero(np.diff(ordered)) + 1
         runs = np.concatenate([[0], changes, [len(ordered)]])
         which = np.repeat(np.arange(len(runs) - 1), np.diff(runs))
@@ -275,6 +294,10 @@ def sort(keys: Array | None, queries: Array | None, order: Order) -> Sorted:
     if lost.any():
         stop[lost] = start[lost] = 0
     return Sorted(place, start, np.maximum(start, stop), ordered)
+
+
+def _growing(ranks: Array) -> bool:
+    return bool(np.all(ranks[1:] > ranks[:-1]))
 
 
 def _group_starts(groups: Array) -> Array:
