@@ -163,7 +163,7 @@ def test_what_is_not_supported_is_refused_by_name(tmp_path):
         read_block(tmp_path, 0)
     block = {"layers.0.self_attn.in_proj_weight": np.zeros((12, 4))}
     block["layers.0.self_attn.out_proj.weight"] = np.zeros((4, 4))
-    with pytest.raises(RaspError, match="the block 'layers.0' lacks a tensor"):
+    with pytest.raises(RaspError, match=r"the block 'layers\.0' lacks a tensor"):
         read_block_state(block, 0, 2)
 
 
