@@ -15,7 +15,16 @@ from raspire.paper.claims import Claim, claim, claims
 from raspire.program.embedding import tokens
 from raspire.verify.certificate import Certificate
 
-SLOW = {"match2", "match3", "match3-pairs", "dyck-1", "dyck-2", "parity", "k-parity"}
+SLOW = {
+    "match2",
+    "match3",
+    "match3-pairs",
+    "dyck-1",
+    "dyck-2",
+    "parity",
+    "k-parity",
+    "network-heads-long",
+}
 KEYS = list(claims())
 
 

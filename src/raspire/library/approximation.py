@@ -216,11 +216,10 @@ def _program(values: list[list[float]], grid: Grid, lipschitz: float, alpha: flo
 
 def _mean_extension(value: SOp, slope: SOp, reader: SOp | None) -> SOp:
     """The mean of lower and upper extension, at the positions where ``reader`` is 1, else 0."""
-    low, high = value - slope, value + slope
-    if reader is None:
-        return (aggregate(hardmax(low), low) + aggregate(hardmax(-high), high)) / 2
-    lower = aggregate(hardmax(low, among=select(1, reader, "==")), low)
-    upper = aggregate(hardmax(-high, among=select(1, reader, "==")), high)
+    low, below = value - slope, -(value + slope)
+    among = None if reader is None else select(1, reader, "==")
+    lower = aggregate(hardmax(low, among), low)
+    upper = -aggregate(hardmax(below, among), below)  # the minimum, read as its own score
     return (lower + upper) / 2
 
 

@@ -45,7 +45,8 @@ def minimum(value: SOp = tokens) -> SOp:
     >>> minimum()([3, 9, 4])
     [3, 3, 3]
     """
-    return aggregate(hardmax(-value), value)
+    below = -value
+    return -aggregate(hardmax(below), below)
 
 
 def maxmin(n: int) -> LaidOut:
@@ -57,7 +58,8 @@ def maxmin(n: int) -> LaidOut:
     _check_size(n, least=2)
     first = indicator(indices == 0)  # a query that selects nothing leaves 0: the sum is linear
     top = aggregate(hardmax(tokens, among=select(1, first, "==")), tokens)
-    both = top + aggregate(hardmax(-tokens, among=select(0, first, "==")), tokens)
+    below = -tokens
+    both = top - aggregate(hardmax(below, among=select(0, first, "==")), below)
     return LaidOut(f"maxmin {n}", both, {"x": Block(0, (n,))}, Block(0, (2,)), n, SOURCE)
 
 

@@ -283,7 +283,7 @@ APPROXIMATIONS: tuple[Claim, ...] = (
         "the distance to the origin on [0, 1]² within 0.2 (L = √2)",
         _cone,
         3,
-        lambda: approximate(_cone, [(0, 1)] * 2, lipschitz=math.sqrt(2), eps=0.2),
+        lambda: _distance(),
     ),
     _approximation(
         "lipschitz-3",
@@ -307,5 +307,53 @@ APPROXIMATIONS: tuple[Claim, ...] = (
         _smoothed,
         4,
         lambda: approximate(_smoothed, [(0, 1)] * 3, lipschitz=1, eps=0.2, outputs=3),
+    ),
+)
+
+
+def _compiled_approximation() -> Compiled:
+    from raspire.compile import Real, compile
+
+    made = _distance()
+    return compile(made.program, alphabet=Real(0.0, 1.0), max_length=made.length)
+
+
+def _distance() -> Approximation:
+    return approximate(_cone, [(0, 1)] * 2, lipschitz=math.sqrt(2), eps=0.2)
+
+
+def _network_within(points: int = 40) -> Certificate:
+    """The network at random points: within the program's bound of the function."""
+    program, network = _distance(), _compiled_approximation()
+    rng = random.Random(1)
+    worst = apart = 0.0
+    for _ in range(points):
+        point = [rng.uniform(0, 1) for _ in range(2)]
+        found = float(network(program.encode(point))[0])
+        worst = max(worst, abs(found - _cone(*point)))
+        apart = max(apart, abs(found - program(*point)))
+    details = {
+        "bound in real arithmetic": program.bound,
+        "points tried": points,
+        "largest error seen": worst,
+        "largest difference from the program": apart,
+    }
+    holds = worst <= program.bound + program.rounding and apart <= program.rounding
+    return Certificate(
+        "a compiled approximation keeps its bound", "measurement", holds, 0.0, details
+    )
+
+
+APPROXIMATIONS += (
+    Claim(
+        "lipschitz-2-network",
+        "approximation",
+        "the compiled transformer of lipschitz-2",
+        "a beginning of sequence, the point, then padding",
+        _compiled_approximation,
+        (2, 3),
+        "proved bound; network measured",
+        _network_within,
+        kind="network",
     ),
 )

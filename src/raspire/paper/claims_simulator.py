@@ -109,10 +109,14 @@ SIMULATORS: tuple[Claim, ...] = (
     _program("heads-wide", "Theorem 9", HEADS, MANY, (4, 5), construction="wide"),
     _network("network-long", "Theorem 6", SINGLE + ", as weights", ONE, (6, 6), "long"),
     _network("network-wide", "Theorem 6", SINGLE + ", as weights", ONE, (3, 4), "wide"),
+    _network("network-pair", "Theorem 6", SINGLE + ", as narrow weights", ONE, (3, 3), "pair"),
+    _network("network-native", "Theorem 6", SINGLE + ", for every n", ONE, (2, 2), "native"),
+    _network("network-heads-long", "Theorem 9", HEADS + ", as weights", MANY, (8, 8), "long"),
+    _network("network-heads-wide", "Theorem 9", HEADS + ", as weights", MANY, (4, 5), "wide"),
     _network(
-        "network-native", "Theorem 9", HEADS + ", as weights for every n", MANY, (2, 2), "native"
+        "network-heads-pair", "Theorem 9", HEADS + ", as narrow weights", MANY, (4, 4), "pair"
     ),
-    _network("network-pair", "Theorem 9", HEADS + ", as narrower weights", MANY, (4, 4), "pair"),
+    _network("network-heads-native", "Theorem 9", HEADS + ", for every n", MANY, (2, 2), "native"),
     Claim(
         "hierarchy",
         "Corollary 6.2",
