@@ -315,4 +315,9 @@ def _node_name(node: Node) -> str:
 def _name(value: Value) -> str:
     if isinstance(value, Read):
         return _node_name(value.access.node)
+    if isinstance(value, Pieces):
+        names = [_name(part) for _, part in value.parts]
+        return "(" + " | ".join(names[:3] + ["..."] * (len(names) > 3)) + ")"
+    if isinstance(value, Literal):
+        return str(value.value)
     return value.record.name if isinstance(value, Map) else type(value).__name__.lower()
