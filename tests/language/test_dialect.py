@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raspire.errors import RaspError, RaspTypeError
@@ -139,6 +139,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
+@settings(max_examples=60)
 @given(EXPRESSIONS, st.integers(0, 2**20))
 def test_values_have_one_of_the_types_foretold(expression: str, seed: int) -> None:
     tokens = "".join(random.Random(seed).choices("0123", k=4))

@@ -111,7 +111,7 @@ def round_trip(first: Node) -> None:
     assert to_rasp(second) == text
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(programs())
 def test_random_programs_come_back(first: Node) -> None:
     round_trip(first)
