@@ -109,7 +109,7 @@ class _Pass:
         self.needs = self._needs()
         self.places = self.needs[0]
         self.stream = self._embed(inputs)
-        self.projected: dict[int, Array] = {}
+        self.projected: dict[tuple[int, frozenset[str] | None], Array] = {}
 
     def run(self) -> Array:
         self._note("hook_embed")
@@ -118,7 +118,7 @@ class _Pass:
             self._note(f"blocks.{i}.hook_resid_mid")
             self._feed(layer)
             self._note(f"blocks.{i}.hook_resid_post")
-        logits = self._rows(self._project(self.model.unembedding.matrix))
+        logits = self._project(self.model.unembedding.matrix)
         order = np.searchsorted(self.places, self.wanted)
         return logits[:, order] if len(order) != len(self.places) else logits
 
@@ -200,11 +200,10 @@ class _Pass:
         stream[slots] += compact @ columns
 
     def _head(self, hook: str, head: Head, queries: Array) -> Array:
-        query = self._rows(self._project(head.query))
-        key, value = self._rows(self._project(head.key)), self._rows(self._project(head.value))
+        query, key = self._project(head.query), self._project(head.key)
         query = query if len(queries) == query.shape[1] else query[:, queries]
         seen = self._allowed(head.mask.keys)[:, self.places]
-        value = value if seen.all() else np.where(seen[:, :, None], value, 0)
+        value = self._value(head, seen)
         if self.record is not None:
             mask = self._mask(head, seen, queries)
             hard = head.kind == "average-hard"
@@ -268,11 +267,23 @@ class _Pass:
             self.record[name] = np.array(self._rows(stream))
 
     def _project(self, matrix: Any) -> Array:
-        """``matrix`` on the stream, once a layer for all heads that share it."""
-        if id(matrix) not in self.projected:
+        """``matrix`` on the stream as rows, once a layer for all heads that share it."""
+        key = (id(matrix), None)
+        if key not in self.projected:
             product = self.prepared.reader(matrix) @ self.stream
-            self.projected[id(matrix)] = product.toarray() if sparse.issparse(product) else product
-        return self.projected[id(matrix)]
+            full = product.toarray() if sparse.issparse(product) else product
+            self.projected[key] = self._rows(full)
+        return self.projected[key]
+
+    def _value(self, head: Head, seen: Array) -> Array:
+        """The values of a head, 0 where it does not look: what it may not see may be infinite."""
+        value = self._project(head.value)
+        if seen.all():
+            return value
+        key = (id(head.value), head.mask.keys or frozenset({""}))
+        if key not in self.projected:
+            self.projected[key] = np.where(seen[:, :, None], value, 0)
+        return self.projected[key]
 
     def _rows(self, columns: Array) -> Array:
         """Columns (k, batch · positions) as rows (batch, positions, k)."""
