@@ -17,6 +17,7 @@ Method: TypeAlias = Literal[
     "exact over the rationals",
     "enclosure",
     "exhaustive",
+    "decided by a solver",
     "proved bound",
     "measurement",
 ]
