@@ -63,6 +63,12 @@ def _fast(
     if name in ("eq", "ne") and numeric_pair(*columns) is None:
         if any(column.kind in "op" for column in columns):
             return None
+        coded, other = columns if columns[1].uniform else reversed(columns)
+        if other.uniform and coded.kind == "c" and coded.vocabulary is not None:
+            value = other.value(0)
+            table = np.array([bool(v == value) for v in coded.vocabulary], dtype=np.bool_)
+            table = table if name == "eq" else ~table
+            return Column("b", table[coded.data], length=length)
         k, q, _ = equality_codes(*columns)
         equal = (k == q) & (k >= 0)
         return Column("b", equal if name == "eq" else ~equal, length=length)

@@ -7,6 +7,7 @@ after another, and every selector carries one more equality: key and query are o
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
@@ -292,8 +293,14 @@ class Run:
             zeros = np.zeros(1, dtype=np.int64)
             return Totals(zeros, [np.zeros(1, dtype=c.dtype) for c in channels],
                           np.zeros(len(wanted), dtype=np.int64))  # fmt: skip
-        self.plans.setdefault(node, " + ".join(map(plan_of, found)))
-        return added([self._clause(clause, keys, wanted, channels) for clause in found])
+        self.plans.setdefault(node, plans_of(found))
+        pair = lexicographic(found)
+        if pair is None:
+            return added([self._clause(clause, keys, wanted, channels) for clause in found])
+        first, second = pair
+        rest = [clause for clause in found if clause is not first and clause is not second]
+        both = self._lexicographic(first, second, keys, wanted, channels)
+        return added([*both, *(self._clause(c, keys, wanted, channels) for c in rest)])
 
     def _has_nan(self, clause: Clause, keys: Positions, wanted: Positions) -> bool:
         """Complements of conditions are not conditions on a NaN: such selectors run as blocks."""
@@ -346,6 +353,25 @@ class Run:
         if len(orders) == 1:
             return by_order(k, q, groups, orders[0], channels)
         return by_dominance(k, q, orders[0], orders[1], channels)
+
+    def _lexicographic(
+        self,
+        first: Clause,
+        second: Clause,
+        keys: Positions,
+        wanted: Positions,
+        channels: Sequence[Array],
+    ) -> list[Totals]:
+        """``a < b or (a == b and c < d)``: one order, by a and then by c."""
+        k, q, groups = self._codes(first, keys, wanted)
+        major = self._order(*first.unequal[0], keys, wanted)
+        order = major.then(self._order(*second.unequal[0], keys, wanted))
+        if order is None:
+            return [self._clause(c, keys, wanted, channels) for c in (first, second)]
+        if (k is None) != (q is None):
+            k = np.zeros(len(keys), dtype=np.int64) if k is None else k
+            q = np.zeros(len(wanted), dtype=np.int64) if q is None else q
+        return [by_order(k, q, groups, order, channels)]
 
     def _order(
         self, key: SOp, query: SOp, mask: int, loose: bool, keys: Positions, wanted: Positions
@@ -687,6 +713,47 @@ def _counts(totals: Totals, count: int) -> Column:
     if totals.row is None and len(totals.counts) == 1 and count != 1:
         return Column("i", totals.counts, length=count)
     return Column("i", totals.spread().counts.astype(np.int64, copy=False))
+
+
+def lexicographic(found: list[Clause]) -> tuple[Clause, Clause] | None:
+    """Two clauses that together are one lexicographic order of two tests."""
+    for first, second in itertools.permutations(found, 2):
+        if len(first.unequal) != 1 or len(second.unequal) != 1 or first.unequal[0][2] & EQUAL:
+            continue
+        key, query = first.unequal[0][:2]
+        more = [pair for pair in second.equal if not among(pair, first.equal)]
+        if (
+            len(second.equal) == len(first.equal) + 1
+            and len(more) == 1
+            and more[0][0] is key
+            and more[0][1] is query
+            and alike(first.key_filters, second.key_filters)
+            and alike(first.query_filters, second.query_filters)
+        ):
+            return first, second
+    return None
+
+
+def among(pair: tuple[SOp, SOp], pairs: Sequence[tuple[SOp, SOp]]) -> bool:
+    """Whether this very pair of s-ops is one of the pairs."""
+    return any(pair[0] is k and pair[1] is q for k, q in pairs)
+
+
+def alike(a: Sequence[tuple[SOp, SOp, int]], b: Sequence[tuple[SOp, SOp, int]]) -> bool:
+    """Whether two clauses have the very same filters."""
+    return len(a) == len(b) and all(
+        any(k is k2 and q is q2 and m == m2 for k2, q2, m2 in b) for k, q, m in a
+    )
+
+
+def plans_of(found: list[Clause]) -> str:
+    """How the clauses of a selector run, in a few words."""
+    pair = lexicographic(found)
+    if pair is None:
+        return " + ".join(map(plan_of, found))
+    rest = [plan_of(clause) for clause in found if clause is not pair[0] and clause is not pair[1]]
+    keys = plan_of(pair[0]).replace("in one order", "in one order of two keys")
+    return " + ".join([keys, *rest])
 
 
 def single_hardmax(found: list[Clause] | None) -> TypeGuard[list[Clause]]:

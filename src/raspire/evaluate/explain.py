@@ -13,7 +13,7 @@ import numpy as np
 from raspire.arithmetic import FLOAT64
 from raspire.evaluate import contraction
 from raspire.evaluate.demand import Demand
-from raspire.evaluate.engine import plan_of, single_hardmax
+from raspire.evaluate.engine import plans_of, single_hardmax
 from raspire.evaluate.inputs import positions_of
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Positions, Span, compact
@@ -158,7 +158,7 @@ def _step(node: Aggregate | Width, found: Demand) -> Step:
         words = "running maximum, " if among[0].unequal else "maximum of each group, "
     log = max(1, math.ceil(math.log2(keys + queries + 2)))
     cost = sum((keys + queries) * log ** len(clause.unequal) for clause in inner)
-    plan = words + (" + ".join(map(plan_of, inner)) or "nothing is selected")
+    plan = words + (plans_of(inner) or "nothing is selected")
     if node in found.streams:
         plan = "streamed, " + plan
     return Step(_text(node), plan, keys, queries, cost)

@@ -55,10 +55,15 @@ def added(parts: Sequence[Totals]) -> Totals:
 
 
 def order_of(codes: Array) -> Array:
-    """A stable order of natural numbers; short ones by radix."""
-    if len(codes) and codes.max() < 1 << 16:
-        return np.argsort(codes.astype(np.uint16), kind="stable")
-    return np.argsort(codes, kind="stable")
+    """A stable order of natural numbers, by radix: 16 bits at a time."""
+    most = int(codes.max()) if len(codes) else 0
+    if most >= 1 << 32:
+        return np.argsort(codes, kind="stable")
+    order = np.argsort(codes.astype(np.uint16), kind="stable")
+    if most >= 1 << 16:
+        high = (codes >> 16).astype(np.uint16)
+        order = order[np.argsort(high[order], kind="stable")]
+    return order
 
 
 def group_sum(codes: Array, channel: Array, groups: int, counts: Array) -> Array:
@@ -125,12 +130,17 @@ def _total(channel: Array, counts: Array) -> Array:
 
 @dataclass
 class Order:
-    """One inequality: ranks of keys and queries, below ``size``; ``inclusive`` is ``<=``."""
+    """One inequality: ranks of keys and queries, below ``size``; ``inclusive`` is ``<=``.
+
+    ``major`` is given where the ranks are those of a lexicographic order whose last part grows
+    with the position: a stable order by ``major`` is their order, and no two are equal.
+    """
 
     keys: Array
     queries: Array
     size: int
     inclusive: bool
+    major: Array | None = None
 
     @staticmethod
     def of(keys: Array, queries: Array, size: int, *, greater: bool, inclusive: bool) -> Order:
@@ -140,6 +150,17 @@ class Order:
         reversed_keys = size - 1 - keys
         same = keys is queries
         return Order(reversed_keys, reversed_keys if same else size - 1 - queries, size, inclusive)
+
+    def then(self, second: Order) -> Order | None:
+        """First by this order, ties by the second; None if the ranks would be too large."""
+        size = self.size * second.size
+        if size >= 1 << 40:
+            return None
+        keys = self.keys * second.size + second.keys
+        own = self.queries is self.keys and second.queries is second.keys
+        queries = keys if own else self.queries * second.size + second.queries
+        major = self.keys if growing(second.keys) else None
+        return Order(keys, queries, size, second.inclusive, major)
 
 
 def by_order(
@@ -251,28 +272,26 @@ class Sorted:
     order: Array
     start: Array
     stop: Array
-    cells: Array
 
 
 def sort(keys: Array | None, queries: Array | None, order: Order) -> Sorted:
     """Keys by group, then rank; queries as ranges of them."""
+    own = queries is keys and order.queries is order.keys
+    complete = keys is None or int(keys.min(initial=0)) >= 0
+    if own and complete and (order.major is not None or growing(order.keys)):
+        return _own_places(keys, order)
     size = order.size
     cells = order.keys if keys is None else np.where(keys < 0, -1, keys * size + order.keys)
     if keys is not None and _ascending(order.keys):
-        place = order_of(keys if keys.min(initial=0) >= 0 else keys + 1)
+        place = order_of(keys if complete else keys + 1)
+    elif keys is None and order.major is not None:
+        place = order_of(order.major)
+    elif complete:
+        place = order_of(cells)
     else:
         place = np.argsort(cells, kind="stable")
     ordered = cells[place]
     side: Literal["left", "right"] = "right" if order.inclusive else "left"
-    own = queries is keys and order.queries is order.keys
-    if own and (keys is None or keys.min(initial=0) >= 0) and _growing(order.keys):
-        # Every key is its own query, and none equals another: its place is its count.
-        stop, start = np.empty_like(place), np.zeros_like(place)
-        stop[place] = np.arange(1, len(place) + 1) if order.inclusive else np.arange(len(place))
-        if keys is not None:
-            sizes = np.bincount(keys)
-            start = (np.cumsum(sizes) - sizes)[keys]
-        return Sorted(place, start, stop, ordered)
     if own:
         changes = np.flatnonzero(np.diff(ordered)) + 1
         runs = np.concatenate([[0], changes, [len(ordered)]])
@@ -284,19 +303,37 @@ def sort(keys: Array | None, queries: Array | None, order: Order) -> Sorted:
             lost = keys < 0
             if lost.any():
                 stop[lost] = start[lost] = 0
-        return Sorted(place, start, stop, ordered)
+        return Sorted(place, start, stop)
     wanted = order.queries if queries is None else queries * size + order.queries
     stop = np.searchsorted(ordered, wanted, side=side)
     if queries is None:
-        return Sorted(place, np.zeros_like(stop), stop, ordered)
+        return Sorted(place, np.zeros_like(stop), stop)
     start = np.searchsorted(ordered, queries * size, side="left")
     lost = queries < 0
     if lost.any():
         stop[lost] = start[lost] = 0
-    return Sorted(place, start, np.maximum(start, stop), ordered)
+    return Sorted(place, start, np.maximum(start, stop))
 
 
-def _growing(ranks: Array) -> bool:
+def _own_places(keys: Array | None, order: Order) -> Sorted:
+    """Every key is its own query, and none equals another: its place is its count."""
+    major = order.major
+    if keys is None:
+        place = np.arange(len(order.keys)) if major is None else order_of(major)
+    elif major is None:
+        place = order_of(keys)
+    else:
+        place = order_of(keys * (int(major.max(initial=0)) + 1) + major)
+    stop = np.empty_like(place)
+    stop[place] = np.arange(1, len(place) + 1) if order.inclusive else np.arange(len(place))
+    if keys is None:
+        return Sorted(place, np.zeros_like(place), stop)
+    sizes = np.bincount(keys)
+    return Sorted(place, (np.cumsum(sizes) - sizes)[keys], stop)
+
+
+def growing(ranks: Array) -> bool:
+    """Whether every rank is greater than the one before."""
     return bool(np.all(ranks[1:] > ranks[:-1]))
 
 
@@ -327,7 +364,7 @@ def _float_ranges(ordered: Array, keys: Array | None, found: Sorted, order: Orde
     if keys is None:
         running = running_sums(ordered)
     else:
-        starts = _group_starts(found.cells // order.size)
+        starts = _group_starts(keys[found.order])
         running = segmented_sums(ordered, np.arange(len(ordered)) - starts)
     total = running[found.stop - 1] if len(running) else np.zeros(len(found.stop))
     return np.where(found.stop > found.start, total, 0.0)
