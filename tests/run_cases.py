@@ -103,7 +103,9 @@ def _draw(case: Case) -> Iterator[str]:
 
 def tracr_program(case: Case) -> Any:
     """The program of a case, its import of Tracr changed to ours."""
-    text = case["api_program"].replace("from tracr.rasp.rasp import", "from raspire.compat.tracr import")
+    text = case["api_program"].replace(
+        "from tracr.rasp.rasp import", "from raspire.compat.tracr import"
+    )
     text = text.replace("from tracr.rasp import rasp", "from raspire.compat.tracr import rasp")
     names: dict[str, Any] = {}
     exec(text, names)

@@ -168,6 +168,9 @@ def _common_denominator(values: Iterable[Any]) -> int | None:
 
 
 def _bounded(low: float, high: float, denominator: int) -> Domain:
+    """Integers are listed where they are not too many, rationals bounded."""
+    if denominator == 1 and high - low < LISTED:
+        return Finite(tuple(range(int(low), int(high) + 1)))
     return Ratio(low, high, denominator) if denominator < 2**40 else Real(low, high)
 
 

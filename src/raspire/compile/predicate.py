@@ -33,7 +33,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_TABLE = 1 << 23
+_TABLE = 1 << 25
 """The most entries of a truth table."""
 
 

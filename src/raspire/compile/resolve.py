@@ -20,7 +20,7 @@ from raspire.compile.linear import Cell, Form, constant, of
 from raspire.compile.lowering import Share
 from raspire.compile.naming import text_of
 from raspire.compile.parts import GatePart
-from raspire.compile.steps import Steps
+from raspire.compile.steps import STEPS, Steps
 from raspire.compile.workshop import feature
 from raspire.errors import UnsupportedError
 from raspire.program.nodes import Aggregate, Apply, Constant, SOp, Tokens
@@ -167,10 +167,13 @@ class Resolver(Steps):
         """Whether a listed result comes from steps; truth always does, where it has a margin."""
         if node.primitive.name in TRUTH:
             return not any(isinstance(self.domain(a), Real) for a in node.args)
-        sizes = [self.listing(v) for v in (self.variables(node), self._arguments(node))]
-        listed = [len(s) for s in sizes if s is not None]
+        choices = [self.variables(node), self._arguments(node)]
+        sizes = [(len(v), self.listing(v)) for v in choices]
+        listed = [len(points) for _, points in sizes if points is not None]
         if not listed:
             return False
+        if any(n == 1 and points is not None and len(points) <= STEPS for n, points in sizes):
+            return True
         rounds = node.primitive.name in (*UNARY, "div")
         gated = node.primitive.name in NAMED and not (exact and rounds)
         return min(listed) <= (256 if gated else np.inf)

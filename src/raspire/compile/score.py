@@ -60,13 +60,16 @@ def one_key(clause: Clause, shop: Facts) -> bool:
 
 def score_of(clause: Clause, shop: Workshop, exact: bool) -> Score:
     """The score of a condition; ``exact`` asks for codes without rounding (ties must be ties)."""
+    symbols = shop.symbolic(clause.keys) and shop.symbolic(clause.queries)
+    natural = None if symbols else _natural(clause)
+    if natural is not None and len(clause.table) > _BLOCKS:
+        return _parabola(clause, *natural, shop, exact)
     rows, _ = clause.key_classes
     columns, _ = clause.query_classes
     asked = rows.any(axis=1)
     if (rows.sum(axis=0) <= 1).all() or (columns.sum(axis=0) <= 1).all():
         codes = _codes(clause)
         small = int(asked.sum()) <= _ONE_HOT
-        symbols = shop.symbolic(clause.keys) and shop.symbolic(clause.queries)
         if not (small or symbols):
             return _parabola(clause, *codes, shop, exact)
         return _matched(clause, *codes, shop, exact)

@@ -1,0 +1,91 @@
+"""Compiled programs in torch, ONNX and safetensors give what the network gives here."""
+
+import numpy as np
+import pytest
+from programs import LIBRARY
+
+from raspire.compile import compile
+from raspire.compile.sampling import sample
+from raspire.export import load, save, to_onnx, to_torch
+
+SOME = ["reverse", "histogram", "sort letters", "fraction of previous", "Dyck-3", "dyck-2"]
+
+
+def inputs_of(compiled, alphabet, count=12):
+    draw = np.random.default_rng(0)
+    alphabet = list(alphabet)
+    lengths = draw.integers(1, 8, size=count)
+    words = [[alphabet[i] for i in draw.integers(len(alphabet), size=n)] for n in lengths]
+    return words, compiled.transformer.inputs(words)
+
+
+def decoded(compiled, logits, words):
+    unembedding = compiled.transformer.unembedding
+    return [unembedding.decode(r[1 : 1 + len(w)]) for r, w in zip(logits, words, strict=True)]
+
+
+def close(a, b, tolerance):
+    for x, y in zip(a, b, strict=True):
+        assert x == pytest.approx(y, abs=tolerance) if isinstance(y[0], float) else x == y
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("name", SOME)
+def test_torch(name, precision, attention):
+    torch = pytest.importorskip("torch", reason="needs the extra torch")
+    program, alphabet = LIBRARY[name]
+    compiled = compile(
+        program, alphabet=alphabet, max_length=8, attention=attention, precision=precision
+    )
+    words, ids = inputs_of(compiled, alphabet)
+    with torch.no_grad():
+        logits = to_torch(compiled.transformer, precision)(torch.from_numpy(ids)).numpy()
+    close(decoded(compiled, logits, words), compiled.batch(words), 1e-5)
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("name", SOME)
+def test_onnx(name, precision, attention):
+    pytest.importorskip("onnx", reason="needs the extra onnx")
+    runtime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    program, alphabet = LIBRARY[name]
+    compiled = compile(
+        program, alphabet=alphabet, max_length=8, attention=attention, precision=precision
+    )
+    words, ids = inputs_of(compiled, alphabet)
+    session = runtime.InferenceSession(
+        to_onnx(compiled.transformer, precision).SerializeToString(),
+        providers=["CPUExecutionProvider"],
+    )
+    (logits,) = session.run(["logits"], {"tokens": ids})
+    close(decoded(compiled, logits, words), compiled.batch(words), 1e-5)
+
+
+@pytest.mark.parametrize("name", ["sort letters", "fraction of previous"])
+def test_a_saved_network_is_the_network(name, tmp_path):
+    program, alphabet = LIBRARY[name]
+    compiled = compile(program, alphabet=alphabet, max_length=8)
+    loaded = load(save(compiled.transformer, tmp_path / "model.safetensors"))
+    words, ids = inputs_of(compiled, alphabet)
+    assert np.array_equal(loaded.logits(ids), compiled.transformer.logits(ids))
+    assert loaded.notes["circuit"]["nodes"][0]["name"] == "embedding"
+    assert loaded.notes["certificate"]["precision"] == "float64"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_in_torch_and_onnx(seed):
+    torch = pytest.importorskip("torch", reason="needs the extra torch")
+    runtime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    compiled = compile(sample(seed, 12), alphabet="abc", max_length=8, attention="softmax")
+    words, ids = inputs_of(compiled, "abc")
+    with torch.no_grad():
+        logits = to_torch(compiled.transformer)(torch.from_numpy(ids)).numpy()
+    close(decoded(compiled, logits, words), compiled.batch(words), 1e-9)
+    session = runtime.InferenceSession(
+        to_onnx(compiled.transformer).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    (logits,) = session.run(["logits"], {"tokens": ids})
+    close(decoded(compiled, logits, words), compiled.batch(words), 1e-9)

@@ -1,0 +1,81 @@
+"""What does not compile says which expression stops it, what it can be, and what to do."""
+
+import pytest
+
+from raspire.compile import REALS, compile
+from raspire.errors import RaspTypeError, RaspValueError, UnsupportedError
+from raspire.library.sequences import reverse, sort
+from raspire.program.embedding import (
+    aggregate,
+    elementwise,
+    full,
+    hardmax,
+    indices,
+    select,
+    selector_width,
+    tokens,
+)
+
+
+def refusal(program, **options):
+    with pytest.raises(UnsupportedError) as caught:
+        compile(program, **options)
+    return str(caught.value)
+
+
+def test_an_opaque_function_of_reals_is_named():
+    def mystery(x):
+        return x
+
+    text = refusal(elementwise(mystery, tokens), alphabet=REALS, max_length=4)
+    assert "mystery(tokens)" in text
+    assert "named function" in text
+    assert "reals in [-inf, inf]" in text
+
+
+def test_a_selection_by_real_values_is_refused():
+    text = refusal(selector_width(select(tokens, tokens, "<")), alphabet=REALS, max_length=4)
+    assert "whose values cannot be listed" in text
+    assert "hardmax" in text
+
+
+def test_a_maximum_of_unbounded_reals_asks_for_bounds():
+    text = refusal(aggregate(hardmax(tokens), tokens), alphabet=REALS, max_length=4)
+    assert "Real(low, high)" in text
+
+
+def test_too_long_for_the_precision_is_refused_before_any_model_exists():
+    text = refusal(sort(), alphabet=[1, 2, 3], max_length=2_500, precision="float32")
+    assert "too small for float32" in text
+    assert "shorter maximal length" in text
+
+
+def test_numbers_and_none_are_not_averaged():
+    value = aggregate(select(indices, indices - 1, "=="), indices, default=None)
+    text = refusal(aggregate(full, value), alphabet="ab", max_length=4)
+    assert "may average numbers together with what is no number" in text
+
+
+def test_a_selector_is_no_program():
+    with pytest.raises(RaspTypeError, match="only an s-op can be compiled"):
+        compile(full, alphabet="ab", max_length=4)
+
+
+@pytest.mark.parametrize("options", [{"alphabet": ""}, {"alphabet": ["bos", "a"]}])
+def test_alphabets(options):
+    with pytest.raises(RaspValueError):
+        compile(reverse(), max_length=4, **options)
+
+
+def test_an_expression_without_a_value_on_some_symbols_is_noted():
+    compiled = compile(6 / tokens, alphabet=[0, 1, 2, 3], max_length=4)
+    assert compiled.undefined == ("6 / tokens",)
+    assert compiled([1, 2, 3]) == [6, 3, 2]
+
+
+def test_softmax_on_real_scores_is_refused():
+    from raspire.compile import Real
+
+    with pytest.raises(RaspValueError, match="no certified gap"):
+        compile(aggregate(hardmax(tokens), tokens), alphabet=Real(0, 1), max_length=4,
+                attention="softmax")  # fmt: skip
