@@ -25,6 +25,7 @@ _HOMES = {
     "raspire.language": "from_rasp to_rasp",
     "raspire.show.flow": "draw",
     "raspire.simulator": "AttentionTarget UniversalSimulator encode",
+    "raspire.compile.sampling": "sample",
     "raspire.errors": "RaspError",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
