@@ -20,10 +20,13 @@ from raspire.verify.certificate import Certificate
 
 if TYPE_CHECKING:
     from raspire.compile import Compiled
+    from raspire.simulator.block_simulator import BlockSimulator
     from raspire.simulator.networks import Network
     from raspire.simulator.universal import UniversalSimulator
 
-    Subject = LaidOut | SOp | Approximation | UniversalSimulator | Network | Compiled
+    Subject = (
+        LaidOut | SOp | Approximation | UniversalSimulator | BlockSimulator | Network | Compiled
+    )
 else:
     Subject = Any
 

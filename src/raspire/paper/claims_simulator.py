@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from raspire.paper.block_proofs import prove_block
 from raspire.paper.claims import Claim
 from raspire.paper.measures import measured_network
 from raspire.paper.network_proofs import prove_network
 from raspire.paper.proofs import prove_hierarchy, prove_identity
+from raspire.simulator.block import BlockShape
+from raspire.simulator.block_simulator import BlockSimulator
 from raspire.simulator.target import Shape
 from raspire.simulator.universal import UniversalSimulator
 from raspire.verify.certificate import Certificate
@@ -98,6 +101,28 @@ def _hierarchy() -> Certificate:
     return prove_hierarchy(large, Shape(d=2, heads=1, d_k=1, d_v=1, output=True), n=2)
 
 
+def _block(key: str, shape: BlockShape, layers: int, statement: str) -> Claim:
+    def build() -> BlockSimulator:
+        return BlockSimulator(N, shape)
+
+    return Claim(
+        key,
+        "Theorem 9, extended",
+        statement,
+        "as for attention, then weight, bias and eps of both norms and the feed-forward matrices",
+        build,
+        (layers, layers),
+        FIELD + ", exp(a-M) := exp(a)/exp(M)",
+        lambda: prove_block(build()),
+    )
+
+
+BERT = BlockShape(MANY, hidden=3, activation="gelu", gated=False, norm="layer", order="post")
+LLAMA = BlockShape(
+    replace(MANY, mask="causal"), hidden=3, activation="silu", gated=True, norm="rms", order="pre"
+)
+
+
 def _soft_by_hard() -> UniversalSimulator:
     return _simulator(ONE, "long", "stable")
 
@@ -127,6 +152,10 @@ SIMULATORS: tuple[Claim, ...] = (
         FIELD,
         _hierarchy,
     ),
+    _block(
+        "block-post-norm", BERT, 19, "U runs whole encoder blocks: layer norms, gelu, post-norm"
+    ),
+    _block("block-pre-norm", LLAMA, 19, "U runs whole causal blocks: RMS norms, SwiGLU, pre-norm"),
     Claim(
         "soft-by-hard",
         "soft by hard",

@@ -17,6 +17,17 @@ def heads_text(heads: tuple[int, ...]) -> str:
     return ",".join(map(str, heads))
 
 
+def short(heads: tuple[int, ...]) -> str:
+    """The same with the middle of a long list left out.
+
+    >>> short((2, 1) * 9)
+    '2,1,2,1,..,2,1'
+    """
+    if len(heads) <= 8:
+        return heads_text(heads)
+    return f"{heads_text(heads[:4])},..,{heads_text(heads[-2:])}"
+
+
 def cells(claim: Claim, row: Row) -> tuple[str, ...]:
     """One line of the table."""
     return (
@@ -24,7 +35,7 @@ def cells(claim: Claim, row: Row) -> tuple[str, ...]:
         claim.result,
         str(row.attention_depth),
         str(row.layers),
-        heads_text(row.heads),
+        short(row.heads),
         "any" if row.length is None else str(row.length),
         "-" if claim.paper_layers is None else str(claim.paper_layers),
         claim.rests_on,
