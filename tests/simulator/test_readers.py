@@ -180,9 +180,8 @@ def test_an_npz_file_is_read_like_a_safetensors_file(weights, tmp_path):
 
 
 REFUSED = [
-    ({"model_type": "llama"}, "rotary positions"),
+    ({"model_type": "gpt_neox"}, "rotary positions"),
     ({"rope_theta": 10000.0}, "rotary positions"),
-    ({"num_key_value_heads": 1}, "grouped-query heads"),
     ({"position_embedding_type": "relative_key_query"}, "relative_key_query positions"),
     ({"alibi": True}, "ALiBi"),
     ({"relative_attention_num_buckets": 32}, "relative position biases"),
@@ -217,14 +216,23 @@ def test_a_tensor_that_changes_the_layer_is_refused_by_name(name, thing, weights
         AttentionTarget.from_state(tensors, 0, HEADS)
 
 
-def test_grouped_queries_show_in_the_shapes(weights):
+def test_grouped_queries_are_repeated_for_the_heads_that_share_them(weights):
     tensors = linear_layers(LLAMA, weights, "model.layers.0.")
     for name in ("k_proj", "v_proj"):
         for part in ("weight", "bias"):
             key = f"model.layers.0.self_attn.{name}.{part}"
             tensors[key] = tensors[key][:3]
-    with pytest.raises(RaspError, match="grouped-query heads"):
-        AttentionTarget.from_state(tensors, 0, HEADS)
+    target = AttentionTarget.from_state(tensors, 0, HEADS)
+    assert (target.heads, target.w_k.shape) == (HEADS, target.w_q.shape)
+    assert np.array_equal(target.w_k[0], target.w_k[1])
+    assert "2 heads share 1 heads of keys and values" in target.notes[0]
+
+
+def test_the_number_of_shared_heads_must_not_contradict_the_shapes(weights, tmp_path):
+    tensors = linear_layers(LLAMA, weights, "model.layers.0.")
+    path = write(tmp_path, tensors, {"num_attention_heads": HEADS, "num_key_value_heads": 1})
+    with pytest.raises(RaspError, match="another number of heads than the configuration says"):
+        AttentionTarget.from_safetensors(path, 0)
 
 
 def test_a_family_with_rotary_relatives_says_that_it_was_not_told(weights):

@@ -14,8 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from raspire.errors import RaspLoadError, RaspValueError, UnsupportedError
-from raspire.simulator.families import CAUSAL, OTHER_ATTENTION, PLAIN, ROTARY, ROTARY_KEYS
+from raspire.simulator.families import (
+    CAUSAL,
+    OTHER_ATTENTION,
+    PLAIN,
+    ROTARY,
+    ROTARY_KEYS,
+    ROTARY_KNOWN,
+    WINDOWED,
+)
 from raspire.simulator.naming import Mask
+from raspire.simulator.positions import Rotary
+from raspire.simulator.rotary_config import rotary
 
 _HEADS = ("num_attention_heads", "n_heads", "n_head", "num_heads", "attention_heads")
 
@@ -101,20 +111,42 @@ class ModelConfig:
             "it is taken as dot-product attention over absolute positions"
         ]
 
+    @property
+    def turned(self) -> bool:
+        """Whether positions turn queries and keys in a way that is known here."""
+        return self.model_type in ROTARY_KNOWN
+
+    @property
+    def shared_heads(self) -> int | None:
+        """How many heads of keys and values the query heads share, if the file says so."""
+        shared = 1 if self.facts.get("multi_query") is True else None
+        value = self.facts.get("num_key_value_heads", shared)
+        return value if isinstance(value, int) else None
+
+    def rotary(self, d_k: int) -> Rotary | None:
+        """The turns of queries and keys, for a family that has them."""
+        return rotary(self.facts, self.model_type, d_k, self.origin) if self.turned else None
+
+    def window(self, layer: int) -> int | None:
+        """How many positions back a query of this layer sees, itself included."""
+        window = self.facts.get("sliding_window")
+        if not isinstance(window, int) or self.facts.get("use_sliding_window") is False:
+            return None
+        kinds, first = self.facts.get("layer_types"), self.facts.get("max_window_layers")
+        if isinstance(kinds, list) and layer < len(kinds):
+            return window if kinds[layer] == "sliding_attention" else None
+        if isinstance(first, int) and layer < first:
+            return None
+        return window
+
     def refuse_other_layers(self) -> None:
         """Refuse, by name, whatever would silently be another layer."""
         self._refuse_positions()
-        heads, shared = self.heads, self.facts.get("num_key_value_heads")
-        if self.facts.get("multi_query") is True:
-            shared = 1
-        if isinstance(shared, int) and heads is not None and shared != heads:
-            raise self._refusal(
-                "grouped-query heads", f"num_key_value_heads {shared}, num_attention_heads {heads}"
-            )
         if self.facts.get("attn_logit_softcapping"):
             raise self._refusal("capped scores", "attn_logit_softcapping")
         window = self.facts.get("sliding_window")
-        if window is not None and self.facts.get("use_sliding_window") is not False:
+        known = self.model_type in WINDOWED
+        if window is not None and not known and self.facts.get("use_sliding_window") is not False:
             raise self._refusal("a sliding window", f"sliding_window {window}")
         if self.facts.get("attention_type", "original_full") != "original_full":
             raise self._refusal("sparse attention", f"{self.facts['attention_type']}")
@@ -123,14 +155,14 @@ class ModelConfig:
         positions = self.facts.get("position_embedding_type", "absolute")
         if positions not in ("absolute", None):
             raise self._refusal(f"{positions} positions", f"position_embedding_type {positions!r}")
-        for key in ROTARY_KEYS:
+        for key in () if self.turned else ROTARY_KEYS:
             if self.facts.get(key) is not None:
                 raise self._refusal("rotary positions", f"{key} {self.facts[key]!r}")
         if self.facts.get("alibi"):
             raise self._refusal("position biases (ALiBi)", "alibi")
         if self.facts.get("relative_attention_num_buckets"):
             raise self._refusal("relative position biases", "relative_attention_num_buckets")
-        if self.model_type in ROTARY:
+        if self.model_type in ROTARY - ROTARY_KNOWN:
             raise self._refusal("rotary positions", f"model_type {self.model_type!r}")
         if self.model_type in OTHER_ATTENTION:
             found = f"model_type {self.model_type!r}"
@@ -139,7 +171,7 @@ class ModelConfig:
     def _refusal(self, thing: str, found: str) -> UnsupportedError:
         return UnsupportedError(
             f"this model's attention has {thing}, which wait for a later version",
-            expected="dot-product attention over absolute positions, every head with its own keys",
+            expected="dot-product attention over absolute positions, or a known family's own",
             found=f"{found} in {self.origin}",
             hint="without them it would be another layer, so nothing was run",
         )

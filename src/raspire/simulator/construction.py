@@ -95,6 +95,10 @@ def input_shapes(n: int, shape: Shape) -> dict[str, tuple[int, ...]]:
         shapes["WO"] = (shape.merged + 1, shape.d)
     if shape.mask == "padding":
         shapes["seen"] = (n,)
+    if shape.rotary:
+        shapes["turns"] = (n, shape.d_k, 2)  # a cosine, a signed sine
+    if shape.relative:
+        shapes["relative"] = (shape.heads, 2 * n - 1)  # query position minus key position
     return shapes
 
 

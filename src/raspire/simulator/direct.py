@@ -10,7 +10,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raspire.simulator.target import AttentionTarget, checked_input, checked_padding
+from raspire.simulator.target import (
+    AttentionTarget,
+    checked_input,
+    checked_padding,
+    refuse_blind_rows,
+)
 from raspire.simulator.weights import Array
 
 
@@ -25,12 +30,13 @@ def attention(target: AttentionTarget, x: ArrayLike, padding: ArrayLike | None =
     n = len(rows)
     scale = target.scale if target.scale is not None else 1 / math.sqrt(target.d_k)
     seen = _seen(target, n, padding)
+    biases = _biases(target, n)
     merged = []
     for t in range(target.heads):
-        q = rows @ target.w_q[t] + target.b_q[t]
-        k = rows @ target.w_k[t] + target.b_k[t]
+        q = _turned(target, rows @ target.w_q[t] + target.b_q[t])
+        k = _turned(target, rows @ target.w_k[t] + target.b_k[t])
         v = rows @ target.w_v[t] + target.b_v[t]
-        scores = np.where(seen, q @ k.T * scale, -np.inf)
+        scores = np.where(seen, q @ k.T * scale + biases[t], -np.inf)
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         merged.append(weights / weights.sum(axis=1, keepdims=True) @ v)
     heads = np.concatenate(merged, axis=1)
@@ -41,8 +47,32 @@ def attention(target: AttentionTarget, x: ArrayLike, padding: ArrayLike | None =
 
 def _seen(target: AttentionTarget, n: int, padding: ArrayLike | None) -> np.ndarray:
     """Which keys each query sees, (n, n) booleans."""
+    seen = np.ones((n, n), dtype=bool)
     if target.mask == "causal":
-        return np.tril(np.ones((n, n), dtype=bool))
+        seen = np.tril(seen)
     if target.mask == "padding" and padding is not None:
-        return np.broadcast_to(checked_padding(padding, n) == 1, (n, n))
-    return np.ones((n, n), dtype=bool)
+        flags = checked_padding(padding, n)
+        refuse_blind_rows(flags, target.window)
+        seen = np.tile(flags == 1, (n, 1))
+    if target.window is not None:
+        seen &= np.abs(np.subtract.outer(np.arange(n), np.arange(n))) < target.window
+    return seen
+
+
+def _turned(target: AttentionTarget, rows: Array) -> Array:
+    """Rotary positions: each pair of coordinates as a complex number, turned by its angle."""
+    if target.rotary is None:
+        return rows
+    first, second = target.rotary.members()
+    pairs = rows[:, first] + 1j * rows[:, second]
+    angles = np.outer(np.arange(len(rows)), target.rotary.frequencies)
+    pairs = pairs * target.rotary.factor * np.exp(1j * angles)
+    turned = rows.copy()
+    turned[:, first], turned[:, second] = pairs.real, pairs.imag
+    return turned
+
+
+def _biases(target: AttentionTarget, n: int) -> Array:
+    if target.relative is None:
+        return np.zeros((target.heads, n, n))
+    return target.relative.biases(np.subtract.outer(np.arange(n), np.arange(n)))

@@ -17,7 +17,10 @@ PLAIN = _words("""
 """)
 """Dot-product attention over absolute positions; causal only where the configuration says so."""
 
-CAUSAL = _words("gpt2 openai-gpt opt xglm llama mistral mixtral gpt_neox gptj phi qwen2")
+CAUSAL = _words("""
+    gpt2 openai-gpt opt xglm llama mistral mixtral gpt_neox gptj phi qwen2 qwen2_moe gemma
+    stablelm starcoder2
+""")
 """Every query sees the keys up to its own position."""
 
 ROTARY = _words("""
@@ -25,6 +28,15 @@ ROTARY = _words("""
     stablelm cohere olmo olmo2 starcoder2 roformer falcon
 """)
 """Positions turn the queries and keys."""
+
+ROTARY_KNOWN = _words("llama mistral mixtral qwen2 qwen2_moe gemma stablelm starcoder2 gptj")
+"""Of those, the families whose turns are known here."""
+
+WINDOWED = _words("mistral mixtral qwen2 qwen2_moe starcoder2")
+"""The families whose sliding windows are known here: so many positions back, itself included."""
+
+ROTARY_INTERLEAVED = _words("gptj")
+"""Of those, the families that pair neighbouring coordinates."""
 
 ROTARY_KEYS = (
     "rope_theta",

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from raspire.simulator.positions import Relative
 from raspire.simulator.target import AttentionTarget, Shape, checked_padding
 from raspire.simulator.weights import Array
 
@@ -27,6 +28,12 @@ def misfit(small: Shape, n: int, large: Shape, rows: int) -> str:
         return "an output map" if small.output else "no output map"
     if small.mask not in ("none", large.mask) or (large.mask == "causal" != small.mask):
         return f"mask {small.mask}, and U has mask {large.mask}"
+    if (small.rotary, small.relative, small.window) != (large.rotary, large.relative, large.window):
+        return f"{small.positional or 'no positions'}, and U has {large.positional or 'none'}"
+    if small.rotary and small.d_k != large.d_k:
+        return f"d_k of {small.d_k} with rotary positions, and U has d_k of {large.d_k}"
+    if n < rows and large.window is not None and large.mask == "padding":
+        return f"n of {n}, and the rows of padding of U would see nothing in their windows"
     if n < rows and large.mask == "none":
         return f"n of {n}, and U without a mask takes n of {rows} only"
     return ""
@@ -55,6 +62,7 @@ def enlarged(target: AttentionTarget, large: Shape) -> AttentionTarget:
         b_o=None if target.b_o is None else _grown(target.b_o, (d,)),
         scale=target.scale if target.d_k == d_k else own,
         mask=large.mask,
+        relative=_grown_relative(target.relative, h),
     )
 
 
@@ -82,6 +90,17 @@ def _grown(array: Array, shape: tuple[int, ...]) -> Array:
     grown = np.zeros(shape)
     grown[tuple(slice(size) for size in array.shape)] = array
     return grown
+
+
+def _grown_relative(relative: Relative | None, heads: int) -> Relative | None:
+    if relative is None or relative.heads == heads:
+        return relative
+    own = relative
+
+    def biases(distance: np.ndarray) -> Array:
+        return _grown(own.biases(distance), (heads, *distance.shape))
+
+    return Relative(heads, biases, own.words)
 
 
 def _grown_output(target: AttentionTarget, large: Shape) -> Array | None:

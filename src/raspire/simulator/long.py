@@ -68,9 +68,12 @@ class LongLayers:
         n, shape = self.n, self.shape
         sizes: dict[str, tuple[int, ...]] = {
             "projections": (n, shape.inputs, shape.columns),  # (i, b, column)
+            "turned": (n, 2, shape.heads, shape.d_k),  # (i, query or key, t, a)
             "scores": (shape.heads, n, n, shape.d_k),  # (t, i, j, a)
             "mixing": (shape.heads, n, n, shape.d_v),  # (t, i, j, c)
         }
+        if not shape.rotary:
+            del sizes["turned"]
         if shape.output:
             sizes["output"] = (n, shape.merged + 1, shape.d)  # (i, e, g)
         return sizes
@@ -107,13 +110,33 @@ class LongLayers:
         """Layers 3 and 4: the products of queries and keys, at (t, i, j, .)."""
         block, source = self.products["scores"], self.products["projections"]
         t, i, j, a = block.digits()
+        if self.shape.rotary:
+            projections, source = self.turn(projections), self.products["turned"]
+            q = fetch(projections, source.address(i, 0, t, a)).named("q")
+            k = fetch(projections, source.address(j, 1, t, a)).named("k")
+            return mean_over(block, (0, 1, 2), q * k) * self.shape.d_k
         q = fetch(projections, source.address(i, 0, self.columns.query(t, a))).named("q")
         k = fetch(projections, source.address(j, 0, self.columns.key(t, a))).named("k")
         return mean_over(block, (0, 1, 2), q * k) * self.shape.d_k
 
+    def turn(self, projections: SOp) -> SOp:
+        """Rotary positions: every coordinate with its partner, half a head away, one layer."""
+        block, source = self.products["turned"], self.products["projections"]
+        i, kind, t, a = block.digits()
+        d_k, turns = self.shape.d_k, self.inputs["turns"]
+        start = kind * (self.shape.heads * d_k) + t * d_k
+        here = fetch(projections, source.address(i, 0, start + a))
+        partner = fetch(projections, source.address(i, 0, start + (a + d_k // 2) % d_k))
+        cosine, sine = (fetch(tokens, turns.address(i, a, k)) for k in range(2))
+        return (here * cosine + partner * sine).named("turned")
+
     def weigh(self, unscaled: SOp) -> SOp:
         """Layer 4, and 5 if stable: the exponentials of the scores, at (t, i, j, .)."""
-        score = (unscaled / sqrt(self.shape.d_k)).named("scores")
+        score = unscaled / sqrt(self.shape.d_k)
+        if self.shape.relative:
+            t, i, j, _ = self.products["scores"].digits()
+            score = score + fetch(tokens, self.inputs["relative"].address(t, i - j + (self.n - 1)))
+        score = score.named("scores")
         if self.softmax == "plain":
             return exp(score).named("weights")
         block = self.products["scores"]
@@ -122,7 +145,7 @@ class LongLayers:
         shifted = score - aggregate(hardmax(score, among=row), score).named("row_maximum")
         # A hidden key may score above the maximum of those seen; its weight is not used, but it
         # must stay finite.
-        masked = self.shape.mask != "none"
+        masked = self.shape.mask != "none" or self.shape.window is not None
         return exp(minimum(shifted, 0) if masked else shifted).named("weights")
 
     def mix(self, weights: SOp, projections: SOp) -> SOp:
@@ -139,6 +162,10 @@ class LongLayers:
     def seen(self, keys: Selector, block: Block) -> Selector:
         """Of these keys, at (t, i, j, .), those that the target's mask lets row i see."""
         _, i, j, _ = block.digits()
+        window = self.shape.window
+        if window is not None:
+            near = select(i - j < window, True, "==")
+            keys = keys & (near if self.shape.mask == "causal" else near & _near(j - i, window))
         if self.shape.mask == "causal":
             return keys & select(j <= i, True, "==")
         if self.shape.mask == "padding":
@@ -154,3 +181,7 @@ class LongLayers:
         head = fetch(heads, where(e == merged, -1, address), default=1).named("head")
         w = fetch(tokens, self.inputs["WO"].address(e, g)).named("w_o")
         return (mean_over(block, (0, 2), head * w) * (merged + 1)).named("result")
+
+
+def _near(distance: SOp, window: int) -> Selector:
+    return select(distance < window, True, "==")

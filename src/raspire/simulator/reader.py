@@ -17,9 +17,10 @@ import numpy as np
 from raspire.errors import RaspNameError, RaspValueError, UnsupportedError
 from raspire.simulator.config import ModelConfig, agree_on_heads
 from raspire.simulator.naming import Family, GivenNames, LayerPlace, Mask, find_layer
-from raspire.simulator.target import AttentionTarget
+from raspire.simulator.target import AttentionTarget, shared_heads
 from raspire.simulator.weights import Array, Weights
 
+_FREQUENCIES = r"rotary_emb\.inv_freq$"
 # Tensors beside a layer that change what it computes, and what they would make of it.
 _CHANGES = {
     r"(^|\.)q_norm\.weight$": "normalised queries and keys",
@@ -29,7 +30,7 @@ _CHANGES = {
     r"attention\.self\.key_conv_attn_layer\.": "convolutions beside its heads",
     r"attention\.self\.layout_query\.weight$": "a second stream of queries",
     r"\.weight_integer$": "quantised weights",
-    r"rotary_emb\.inv_freq$": "rotary positions",
+    _FREQUENCIES: "rotary positions",
     r"(^|\.)relative_attention_bias\.weight$": "relative position biases",
     r"(^|\.)relative_position_bias_table$": "relative position biases",
     r"(^|\.)bias_k$": "an extra learnt key",
@@ -82,13 +83,14 @@ def _read(
     config = config.part(prefix) if config is not None else None
     if config is not None:
         config.refuse_other_layers()
-    _refuse_changes(weights, prefix)
+    _refuse_changes(weights, prefix, config is not None and config.turned)
     said = config.heads_of(prefix) if config is not None else None
     agreed = agree_on_heads(heads, said, config.origin if config else weights.origin)
+    shared = config.shared_heads if config is not None else None
     if place is None:
-        target = _read_given(weights, names, agreed)
+        target = _read_given(weights, names, agreed, shared)
     else:
-        target = _read_place(weights, place, agreed)
+        target = _read_place(weights, place, agreed, shared)
     return _with_facts(target, config, place, layer, mask, tuple(weights.reads))
 
 
@@ -103,25 +105,36 @@ def _with_facts(
     """The target with its scale and mask, from the caller, the configuration or the family."""
     family_mask: Mask = place.family.mask if place is not None else "none"
     prefix = place.prefix if place is not None else ""
-    notes: list[str] = []
-    scale = None
+    notes = list(target.notes)
+    scale, rotary, window = None, None, None
     if config is not None:
         number = place.number if place is not None else layer if isinstance(layer, int) else 0
         scale = config.scale(target.d_k, number)
         family_mask = config.mask(family_mask, prefix)
         notes += config.notes()
+        rotary, window = config.rotary(target.d_k), config.window(number)
     elif place is not None and place.family.name == "LLaMA":
         notes.append(_ABSENT_NOTE)
     if mask is not None and mask != family_mask:
         notes.append(f"the mask is {mask} as asked; the model's own is {family_mask}")
-    return replace(target, scale=scale, mask=mask or family_mask, reads=reads, notes=tuple(notes))
+    return replace(
+        target,
+        scale=scale,
+        mask=mask or family_mask,
+        reads=reads,
+        notes=tuple(notes),
+        rotary=rotary,
+        window=window,
+    )
 
 
-def _refuse_changes(weights: Weights, prefix: str) -> None:
+def _refuse_changes(weights: Weights, prefix: str, turned: bool) -> None:
     for name in weights:
         if prefix and not name.startswith(prefix + "."):
             continue
         for pattern, thing in _CHANGES.items():
+            if turned and pattern == _FREQUENCIES:  # what the configuration says too
+                continue
             if re.search(pattern, name):
                 raise UnsupportedError(
                     f"the layer {prefix or name!r} has {thing}, which wait for a later version",
@@ -144,7 +157,9 @@ def _prefix(names: GivenNames | None) -> str:
     return ".".join(common)
 
 
-def _read_place(weights: Weights, place: LayerPlace, heads: int) -> AttentionTarget:
+def _read_place(
+    weights: Weights, place: LayerPlace, heads: int, shared: int | None
+) -> AttentionTarget:
     family = place.family
     if family.packed:
         q, k, v = _packed(weights, place)
@@ -161,16 +176,18 @@ def _read_place(weights: Weights, place: LayerPlace, heads: int) -> AttentionTar
             found="no such tensor",
             hint="name its tensors with --q --k --v to run it without one",
         )
-    return _assemble((q, k, v), _linear(weights, output, family.outputs_first), heads)
+    return _assemble((q, k, v), _linear(weights, output, family.outputs_first), heads, shared)
 
 
-def _read_given(weights: Weights, names: GivenNames | None, heads: int) -> AttentionTarget:
+def _read_given(
+    weights: Weights, names: GivenNames | None, heads: int, shared: int | None
+) -> AttentionTarget:
     assert names is not None
     qkv = tuple(
         _linear(weights, _stem(name), True) for name in (names.query, names.key, names.value)
     )
     out = None if not names.output else _linear(weights, _stem(names.output), True)
-    return _assemble(qkv, out, heads)
+    return _assemble(qkv, out, heads, shared)
 
 
 def _stem(name: str) -> str:
@@ -215,28 +232,54 @@ def _packed(weights: Weights, place: LayerPlace) -> list[_Linear]:
 
 
 def _assemble(
-    qkv: tuple[_Linear, ...] | list[_Linear], out: _Linear | None, heads: int
+    qkv: tuple[_Linear, ...] | list[_Linear], out: _Linear | None, heads: int, shared: int | None
 ) -> AttentionTarget:
-    (w_q, b_q), (w_k, b_k), (w_v, b_v) = qkv
-    if w_k.shape[1] < w_q.shape[1] and w_q.shape[1] % w_k.shape[1] == 0 and w_k.shape == w_v.shape:
-        raise UnsupportedError(
-            "the layer has grouped-query heads, which wait for a later version",
-            expected="as many columns of keys as of queries",
-            found=f"{w_q.shape[1]} of queries, {w_k.shape[1]} of keys and values",
-        )
-    _divides(heads, w_q, w_v)
+    (w_q, b_q), key, value = qkv
+    _divides(heads, w_q, "queries")
+    groups = _groups(w_q, key[0], heads, shared)
+    w_k, b_k = _shared(key, groups, heads, "keys")
+    w_v, b_v = _shared(value, groups, heads, "values")
+    _divides(heads, w_v, "values")
     w_o, b_o = out if out is not None else (None, None)
-    return AttentionTarget.from_arrays(
+    target = AttentionTarget.from_arrays(
         w_q, w_k, w_v, w_o, heads=heads, b_q=b_q, b_k=b_k, b_v=b_v, b_o=b_o
+    )
+    if groups == heads:
+        return target
+    note = f"{heads} heads share {groups} heads of keys and values; U receives them repeated"
+    return replace(target, notes=(note,))
+
+
+def _groups(w_q: Array, w_k: Array, heads: int, shared: int | None) -> int:
+    """How many heads of keys and values there are, from the configuration or the shapes."""
+    width = w_q.shape[1] // heads
+    found = int(w_k.shape[1] // width)
+    if found * width != w_k.shape[1] or found > heads:
+        found = heads  # the shapes do not fit; the target says so, by name
+    if shared is not None and shared != found:
+        raise RaspValueError(
+            "the keys have another number of heads than the configuration says",
+            expected=f"num_key_value_heads {shared}, so {shared * width} columns",
+            found=f"{w_k.shape[1]} columns",
+        )
+    return found
+
+
+def _shared(linear: _Linear, groups: int, heads: int, name: str) -> _Linear:
+    matrix, bias = linear
+    if groups == heads:
+        return linear
+    return (
+        shared_heads(matrix, groups, heads, name),
+        None if bias is None else shared_heads(bias, groups, heads, name),
     )
 
 
-def _divides(heads: int, w_q: Array, w_v: Array) -> None:
-    for matrix, what in ((w_q, "queries"), (w_v, "values")):
-        d, columns = matrix.shape
-        if columns % heads:
-            raise RaspValueError(
-                f"{heads} heads do not divide the {columns} columns of the {what} (d = {d})",
-                expected=f"a divisor of {columns}",
-                found=str(heads),
-            )
+def _divides(heads: int, matrix: Array, what: str) -> None:
+    d, columns = matrix.shape
+    if columns % heads:
+        raise RaspValueError(
+            f"{heads} heads do not divide the {columns} columns of the {what} (d = {d})",
+            expected=f"a divisor of {columns}",
+            found=str(heads),
+        )

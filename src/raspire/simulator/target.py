@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from raspire.errors import RaspTypeError, RaspValueError
 from raspire.simulator.naming import GivenNames, Mask
+from raspire.simulator.positions import Relative, Rotary
 from raspire.simulator.weights import Array, TensorRead, check_finite
 
 MASKS: tuple[Mask, ...] = ("none", "causal", "padding")
@@ -32,6 +33,15 @@ class Shape:
     d_v: int
     output: bool
     mask: Mask = "none"
+    rotary: bool = False
+    relative: bool = False
+    window: int | None = None
+
+    @property
+    def positional(self) -> str:
+        """What positions do in it beyond the mask, in words; nothing where they do nothing."""
+        words = ["rotary positions"] * self.rotary + ["biases by distance"] * self.relative
+        return ", ".join(words + [f"window {self.window}"] * (self.window is not None))
 
     @property
     def inputs(self) -> int:
@@ -52,7 +62,7 @@ class Shape:
         tail = ", output map" if self.output else ", no output map"
         return (
             f"d={self.d}, heads={self.heads}, d_k={self.d_k}, d_v={self.d_v}{tail}, "
-            f"mask {self.mask}"
+            f"mask {self.mask}" + (f", {self.positional}" if self.positional else "")
         )
 
 
@@ -61,7 +71,8 @@ class AttentionTarget:
     """One multi-head attention layer in float64.
 
     `w_q`, `w_k`: (heads, d, d_k); `w_v`: (heads, d, d_v); `b_q`, `b_k`, `b_v`: (heads, d_k or d_v);
-    `w_o`: (heads * d_v, d) or None; `b_o`: (d,). `scale` None is 1/sqrt(d_k).
+    `w_o`: (heads * d_v, d) or None; `b_o`: (d,). `scale` None is 1/sqrt(d_k). With a `window`
+    of w a query sees the keys less than w positions away.
 
     >>> t = AttentionTarget.from_arrays(np.eye(2), np.eye(2), np.eye(2), heads=1)
     >>> t.d, t.heads, t.d_k, t.d_v, t.mask
@@ -80,9 +91,13 @@ class AttentionTarget:
     mask: Mask = "none"
     reads: tuple[TensorRead, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    rotary: Rotary | None = None
+    relative: Relative | None = None
+    window: int | None = None
 
     def __post_init__(self) -> None:
         _check_shapes(self)
+        _check_positions(self)
         for name in ("w_q", "w_k", "w_v", "b_q", "b_k", "b_v", "w_o", "b_o"):
             array = getattr(self, name)
             if array is not None:
@@ -115,7 +130,17 @@ class AttentionTarget:
     @property
     def shape(self) -> Shape:
         """What a simulator must be built for."""
-        return Shape(self.d, self.heads, self.d_k, self.d_v, self.w_o is not None, self.mask)
+        return Shape(
+            self.d,
+            self.heads,
+            self.d_k,
+            self.d_v,
+            self.w_o is not None,
+            self.mask,
+            self.rotary is not None,
+            self.relative is not None,
+            self.window,
+        )
 
     @property
     def ratio(self) -> float:
@@ -140,11 +165,15 @@ class AttentionTarget:
         b_o: ArrayLike | None = None,
         scale: float | None = None,
         mask: Mask = "none",
+        rotary: Rotary | None = None,
+        relative: Relative | None = None,
+        window: int | None = None,
     ) -> Self:
         """A target from matrices that multiply rows of X from the right.
 
         `w_q` and the others are (heads, d, d_k), or (d, heads * d_k) with `heads` given; biases
-        are flat or (heads, d_k); `w_o` is (heads * d_v, d). A missing bias is zero.
+        are flat or (heads, d_k); `w_o` is (heads * d_v, d). A missing bias is zero. For grouped
+        queries repeat the keys and values of a group first: `shared_heads`.
         """
         q, k, v = (_per_head(w, heads, n) for w, n in ((w_q, "w_q"), (w_k, "w_k"), (w_v, "w_v")))
         out = None if w_o is None else _floats(w_o, "w_o")
@@ -161,6 +190,9 @@ class AttentionTarget:
             None if out is None else _output_bias(b_o, out),
             scale=scale,
             mask=mask,
+            rotary=rotary,
+            relative=relative,
+            window=window,
         )
 
     @classmethod
@@ -198,6 +230,25 @@ class AttentionTarget:
         from raspire.simulator.reader import read_state
 
         return read_state(arrays, layer, heads, names=names, mask=mask)
+
+
+def shared_heads(matrix: Array, groups: int, heads: int, name: str) -> Array:
+    """Columns of `groups` heads, each repeated for the query heads that share it.
+
+    A matrix (d, groups * width) becomes (d, heads * width), a bias likewise.
+
+    >>> shared_heads(np.array([1.0, 2.0]), 2, 4, "b_k").tolist()
+    [1.0, 1.0, 2.0, 2.0]
+    """
+    if groups < 1 or heads % groups or matrix.shape[-1] % groups:
+        raise RaspValueError(
+            f"{heads} heads do not share {groups} heads of {name}",
+            expected=f"a divisor of {heads} and of {matrix.shape[-1]} columns",
+            found=str(groups),
+        )
+    split = matrix.reshape(*matrix.shape[:-1], groups, -1)
+    repeated = np.repeat(split, heads // groups, axis=-2)
+    return np.ascontiguousarray(repeated.reshape(*matrix.shape[:-1], -1))
 
 
 def checked_input(x: ArrayLike, d: int) -> Array:
@@ -244,6 +295,22 @@ def checked_padding(padding: ArrayLike, n: int) -> Array:
             hint="a softmax over no keys is not defined",
         )
     return flags.astype(np.float64)
+
+
+def refuse_blind_rows(flags: Array, window: int | None) -> None:
+    """Refuse a key padding that leaves a row nothing to see within its window."""
+    if window is None:
+        return
+    places = np.arange(len(flags))
+    near = np.abs(np.subtract.outer(places, places)) < window
+    blind = np.flatnonzero((near & (flags == 1)).sum(axis=1) == 0)
+    if len(blind):
+        raise RaspValueError(
+            "the key padding hides every key in the window of a row",
+            expected="at least one key that is seen in every window",
+            found=f"none for row {blind[0]}, window {window}",
+            hint="a softmax over no keys is not defined",
+        )
 
 
 def _floats(values: ArrayLike, name: str) -> Array:
@@ -323,6 +390,22 @@ def _check_shapes(target: AttentionTarget) -> None:
                 expected=f"shape {shape}",
                 found=f"shape {found}",
             )
+
+
+def _check_positions(target: AttentionTarget) -> None:
+    if target.rotary is not None:
+        target.rotary.check(target.d_k)
+    if target.relative is not None and target.relative.heads != target.heads:
+        raise RaspValueError(
+            "the relative biases are of another number of heads",
+            expected=str(target.heads),
+            found=str(target.relative.heads),
+        )
+    window = target.window
+    if window is not None and (isinstance(window, bool) or window < 1):
+        raise RaspValueError(
+            "a window must hold the query's own position", expected="1 or more", found=repr(window)
+        )
 
 
 def _dims(array: Array, name: str) -> tuple[int, int, int]:

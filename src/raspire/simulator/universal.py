@@ -37,6 +37,7 @@ from raspire.simulator.target import (
     AttentionTarget,
     Shape,
     checked_input,
+    refuse_blind_rows,
 )
 from raspire.simulator.weights import Array
 from raspire.simulator.wide import wide
@@ -99,6 +100,10 @@ class UniversalSimulator:
         softmax: Softmax = "plain",
         mask: Mask = "none",
         output: bool = True,
+        *,
+        rotary: bool = False,
+        relative: bool = False,
+        window: int | None = None,
     ) -> None:
         _one_of("construction", construction, CONSTRUCTIONS)
         _one_of("softmax", softmax, SOFTMAXES)
@@ -108,7 +113,7 @@ class UniversalSimulator:
         d_k = _head_width("d_k", d_k, d, heads)
         d_v = _head_width("d_v", d_v, d, heads)
         self.n = n
-        self.shape = Shape(d, heads, d_k, d_v, output, mask)
+        self.shape = Shape(d, heads, d_k, d_v, output, mask, rotary, relative, window)
         self.construction: Construction = CONSTRUCTIONS[construction](n, self.shape, softmax)
 
     @classmethod
@@ -121,7 +126,20 @@ class UniversalSimulator:
     ) -> UniversalSimulator:
         """The simulator of the target's shape, for sequences of n rows."""
         s = target.shape
-        return cls(n, s.d, s.heads, s.d_k, s.d_v, construction, softmax, s.mask, s.output)
+        return cls(
+            n,
+            s.d,
+            s.heads,
+            s.d_k,
+            s.d_v,
+            construction,
+            softmax,
+            s.mask,
+            s.output,
+            rotary=s.rotary,
+            relative=s.relative,
+            window=s.window,
+        )
 
     @property
     def program(self) -> SOp:
@@ -190,6 +208,7 @@ class UniversalSimulator:
         _write(enlarged(target, self.shape), rows, pages)
         if "seen" in pages:
             pages["seen"][:] = enlarged_padding(padding, len(rows), self.n)
+            refuse_blind_rows(pages["seen"], self.shape.window)
         return sequence
 
     def __call__(
@@ -295,7 +314,12 @@ def score_bound(target: AttentionTarget, x: ArrayLike) -> float:
     keys = rows @ target.w_k + target.b_k[:, None]
     longest = (np.einsum("hnk,hnk->hn", a, a).max(axis=1) for a in (queries, keys))
     product = math.sqrt(max(q * k for q, k in zip(*longest, strict=True)))
-    return product * target.ratio / math.sqrt(target.d_k)
+    bound = product * target.ratio / math.sqrt(target.d_k)
+    if target.rotary is not None:
+        bound *= max(1.0, target.rotary.factor**2)
+    if target.relative is not None:
+        bound += float(np.abs(target.relative.table(len(rows))).max())
+    return bound
 
 
 def plain_fits(target: AttentionTarget, x: ArrayLike) -> tuple[bool, float]:
@@ -324,10 +348,19 @@ def _write(target: AttentionTarget, rows: Array, pages: Mapping[str, Array]) -> 
         columns[-1] = bias.ravel()
         if start == 0 and ratio != 1.0:
             columns *= ratio
+        if target.rotary is not None and start < 2 * target.b_q.size:
+            order = target.rotary.order(target.d_k)
+            in_heads = columns.reshape(target.d + 1, target.heads, target.d_k)
+            columns[:] = in_heads[:, :, order].reshape(columns.shape)
         start += bias.size
     if target.w_o is not None and target.b_o is not None:
         pages["WO"][:-1] = target.w_o
         pages["WO"][-1] = target.b_o
+    n = len(pages["X"])
+    if target.rotary is not None:
+        pages["turns"][:] = target.rotary.table(n, target.d_k)
+    if target.relative is not None:
+        pages["relative"][:] = target.relative.table(n)
 
 
 def _one_of(name: str, value: object, choices: Any) -> None:

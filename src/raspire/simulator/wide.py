@@ -7,6 +7,7 @@ with the shape and depth does not. This is the shape of the reference paper's ow
 
 from __future__ import annotations
 
+from raspire.errors import UnsupportedError
 from raspire.library.layout import Block, fetch, total
 from raspire.program.embedding import (
     aggregate,
@@ -44,6 +45,12 @@ class _Wide:
     """The blocks of one shape, and the layers over them."""
 
     def __init__(self, n: int, shape: Shape, softmax: Softmax) -> None:
+        if shape.positional:
+            raise UnsupportedError(
+                f"the construction wide has no {shape.positional}",
+                expected="an attention layer in which positions enter by the mask alone",
+                hint="the construction long has them",
+            )
         self.n, self.shape, self.softmax = n, shape, softmax
         self.columns = Columns(shape)
         self.inputs = input_blocks(n, shape)
