@@ -58,6 +58,9 @@ def _fast(
     name = record.name
     if name in LOGIC:
         columns = [column.truth() for column in columns]
+        if name == "indicator":
+            data = columns[0].data.astype(np.int64)
+            return Column("i", data, length=length, bounds=(0, 1))
     if name == "where":
         return _where(columns[0].truth(), columns[1], columns[2], length)
     if name in ("eq", "ne") and numeric_pair(*columns) is None:

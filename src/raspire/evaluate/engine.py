@@ -365,8 +365,9 @@ class Run:
         """``a < b or (a == b and c < d)``: one order, by a and then by c."""
         k, q, groups = self._codes(first, keys, wanted)
         major = self._order(*first.unequal[0], keys, wanted)
-        order = major.then(self._order(*second.unequal[0], keys, wanted))
-        if order is None:
+        alone = k is q and (k is None or int(k.min(initial=0)) >= 0)
+        order = major.then(self._order(*second.unequal[0], keys, wanted), alone=alone)
+        if order is None or (order.major is None and groups * order.size >= 1 << 62):
             return [self._clause(c, keys, wanted, channels) for c in (first, second)]
         if (k is None) != (q is None):
             k = np.zeros(len(keys), dtype=np.int64) if k is None else k
@@ -401,8 +402,8 @@ class Run:
         place = np.full(groups + 1, -1, dtype=np.int64)  # the last entry is that of no group
         place[k] = np.arange(len(keys))
         place[-1] = -1
-        if not np.all((place[k] == np.arange(len(keys))) | (k < 0)):
-            return None
+        if np.count_nonzero(place >= 0) < np.count_nonzero(k >= 0):
+            return None  # some key stands twice
         self.plans.setdefault(node, "copy by a unique key")
         at = place[q]
         missing = at < 0
@@ -423,6 +424,11 @@ class Run:
             return means.stretched(count)
         if totals.row is not None and len(totals.counts) > 2 * count:
             totals = totals.spread()
+        if totals.row is None and bool((totals.counts > 0).all()):
+            means, bad = pay.finish(totals.counts, totals.sums)
+            if bad is not None and bad.any():
+                raise self._explained(node, int(np.flatnonzero(bad)[0]), wanted)
+            return means
         some = totals.counts > 0
         row = np.arange(count) if totals.row is None else totals.row
         filled = bool(some.all())
@@ -439,7 +445,7 @@ class Run:
         if bad is not None and bad[used].any():
             first = int(np.flatnonzero(bad[used])[0])
             raise self._explained(node, first if on is None else int(on[first]), wanted)
-        found = means if totals.row is None and on is None and filled else means.take(used)
+        found = means.take(used)
         if on is None:
             return found
         off = np.flatnonzero(missing)

@@ -18,6 +18,7 @@ import numpy as np
 from raspire.evaluate.positions import Array
 
 EXACT_SUM = 1 << 53
+NEVER_A_TABLE = 1 << 61
 TABLE = 4
 """A table may have this many entries for every key and query."""
 
@@ -151,15 +152,21 @@ class Order:
         same = keys is queries
         return Order(reversed_keys, reversed_keys if same else size - 1 - queries, size, inclusive)
 
-    def then(self, second: Order) -> Order | None:
-        """First by this order, ties by the second; None if the ranks would be too large."""
+    def then(self, second: Order, *, alone: bool) -> Order | None:
+        """First by this order, ties by the second; None if the ranks would be too large.
+
+        ``alone``: keys and queries have the same groups. If they also have the same ranks, and
+        the second ranks grow, a stable order by the first is all that is needed.
+        """
         size = self.size * second.size
-        if size >= 1 << 40:
+        major = self.keys if growing(second.keys) else None
+        own = self.queries is self.keys and second.queries is second.keys
+        if own and alone and major is not None:
+            return Order(major, major, NEVER_A_TABLE, second.inclusive, major)
+        if size >= 1 << 62:
             return None
         keys = self.keys * second.size + second.keys
-        own = self.queries is self.keys and second.queries is second.keys
         queries = keys if own else self.queries * second.size + second.queries
-        major = self.keys if growing(second.keys) else None
         return Order(keys, queries, size, second.inclusive, major)
 
 
@@ -217,7 +224,7 @@ def _counting(codes: Array) -> bool:
     """Whether the codes are 0, 1, 2, ..."""
     if len(codes) and (codes[0] != 0 or codes[-1] != len(codes) - 1):
         return False
-    return bool(np.array_equal(codes, np.arange(len(codes))))
+    return growing(codes)
 
 
 def running_sums(rows: Array) -> Array:
