@@ -88,8 +88,9 @@ def read(space: Space, matrix: ArrayLike | sparse.sparray | None = None) -> Form
     >>> read(Space("x", "ab", (2, 4)), [[1.0], [-1.0]]).reader(5).toarray().ravel()
     array([ 0.,  0.,  1.,  0., -1.])
     """
+    places = np.asarray(space.slots, dtype=np.int64)
     if matrix is None:
-        matrix = sparse.eye_array(space.size)
+        return Form(places, np.arange(space.size), np.ones(space.size), space.size)
     entries = sparse.coo_array(matrix)
     if entries.shape[0] != space.size:
         raise RaspValueError(
@@ -97,7 +98,6 @@ def read(space: Space, matrix: ArrayLike | sparse.sparray | None = None) -> Form
             expected=f"{space.size} entries on the side of the space",
             found=f"{entries.shape[0]}",
         )
-    places = np.asarray(space.slots, dtype=np.int64)
     return Form(
         places[entries.coords[0]],
         entries.coords[1].astype(np.int64),

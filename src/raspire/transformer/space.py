@@ -99,7 +99,7 @@ class Stream:
 
     def place(self, space: Space) -> Space:
         """Record a space whose slots somebody else has chosen."""
-        self.width = max(self.width, *(slot + 1 for slot in space.slots), 0)
+        self.width = max(self.width, max(space.slots, default=-1) + 1)
         self.spaces.append(space)
         return space
 
