@@ -32,7 +32,7 @@ from raspire.program.nodes import (
 from raspire.program.walk import merge, topological
 
 Rows = list[list[int]]
-PLAIN = (bool, int, Fraction, str, type(None))
+PLAIN = (bool, int, Fraction, str, tuple, type(None))
 
 
 class Interpretation:
