@@ -44,7 +44,7 @@ def norm_rows(n: int, d: int, kind: NormKind = "layer") -> LaidOut:
 def pool_rows(n: int, d: int, pooling: Literal["mean", "cls"], unit: bool) -> LaidOut:
     """One row from n: their mean, or the first; brought to length 1 if `unit`.
 
-    >>> pool_rows(2, 2, "mean", unit=True)([[6.0, 0.0], [0.0, 8.0]])
+    >>> [round(x, 9) for x in pool_rows(2, 2, "mean", unit=True)([[6.0, 0.0], [0.0, 8.0]])]
     [0.6, 0.8]
     """
     rows = Block(0, (n, d))
