@@ -18,10 +18,25 @@ from raspire.evaluate.explain import explain
 from raspire.evaluate.inputs import column_of, given_as, positions_of
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Array, Positions, Span, compact
+from raspire.evaluate.progress import shown
 from raspire.evaluate.reference import Evaluation, reference
+from raspire.evaluate.strings import all_strings, count_strings, random_strings
 from raspire.program.nodes import Node, Selector, SOp
 
-__all__ = ["BUDGET", "Column", "Evaluation", "batch", "column", "evaluate", "explain", "reference"]
+__all__ = [
+    "BUDGET",
+    "Column",
+    "Evaluation",
+    "all_strings",
+    "batch",
+    "column",
+    "count_strings",
+    "evaluate",
+    "explain",
+    "random_strings",
+    "reference",
+    "shown",
+]
 
 BUDGET = 2 << 30
 """The bytes that one evaluation may hold at once, if nothing else is said."""
