@@ -59,6 +59,7 @@ class LongLayers:
         self.n, self.shape, self.softmax = n, shape, softmax
         self.columns = Columns(shape)
         self.inputs = inputs
+        self.first_key, self.keys = self.key_rows()
         sizes = self.sizes()
         start = max(b.end for b in inputs.values()) if base is None else base
         self.products = stack(start, sizes)
@@ -67,16 +68,20 @@ class LongLayers:
         """The blocks of products."""
         n, shape = self.n, self.shape
         sizes: dict[str, tuple[int, ...]] = {
-            "projections": (n, shape.inputs, shape.columns),  # (i, b, column)
+            "projections": (self.inputs["X"].shape[0], shape.inputs, shape.columns),
             "turned": (n, 2, shape.heads, shape.d_k),  # (i, query or key, t, a)
-            "scores": (shape.heads, n, n, shape.d_k),  # (t, i, j, a)
-            "mixing": (shape.heads, n, n, shape.d_v),  # (t, i, j, c)
+            "scores": (shape.heads, n, self.keys, shape.d_k),  # (t, i, j, a)
+            "mixing": (shape.heads, n, self.keys, shape.d_v),  # (t, i, j, c)
         }
         if not shape.rotary:
             del sizes["turned"]
         if shape.output:
             sizes["output"] = (n, shape.merged + 1, shape.d)  # (i, e, g)
         return sizes
+
+    def key_rows(self) -> tuple[int, int]:
+        """The first row of X that is a key, and how many are."""
+        return 0, self.n
 
     def row(self, i: SOp, b: SOp) -> SOp:
         """Entry (i, b) of X with its column of ones."""
@@ -108,16 +113,29 @@ class LongLayers:
 
     def score(self, projections: SOp) -> SOp:
         """Layers 3 and 4: the products of queries and keys, at (t, i, j, .)."""
-        block, source = self.products["scores"], self.products["projections"]
+        block = self.products["scores"]
         t, i, j, a = block.digits()
         if self.shape.rotary:
-            projections, source = self.turn(projections), self.products["turned"]
-            q = fetch(projections, source.address(i, 0, t, a)).named("q")
-            k = fetch(projections, source.address(j, 1, t, a)).named("k")
-            return mean_over(block, (0, 1, 2), q * k) * self.shape.d_k
-        q = fetch(projections, source.address(i, 0, self.columns.query(t, a))).named("q")
-        k = fetch(projections, source.address(j, 0, self.columns.key(t, a))).named("k")
-        return mean_over(block, (0, 1, 2), q * k) * self.shape.d_k
+            turned, source = self.turn(projections), self.products["turned"]
+            q = fetch(turned, source.address(i, 0, t, a))
+            k = fetch(turned, source.address(j, 1, t, a))
+        else:
+            source = self.products["projections"]
+            q = fetch(projections, source.address(i, 0, self.columns.query(t, a)))
+            k = self.key(projections, j, t, a)
+        return mean_over(block, (0, 1, 2), q.named("q") * k.named("k")) * self.shape.d_k
+
+    def key(self, projections: SOp, j: SOp, t: SOp, a: SOp) -> SOp:
+        """Coordinate a of key j of head t."""
+        row: int | SOp = j + self.first_key if self.first_key else j
+        address = self.products["projections"].address(row, 0, self.columns.key(t, a))
+        return fetch(projections, address)
+
+    def value(self, projections: SOp, j: SOp, t: SOp, c: SOp) -> SOp:
+        """Coordinate c of value j of head t."""
+        row: int | SOp = j + self.first_key if self.first_key else j
+        column = self.columns.value(t * self.shape.d_v + c)
+        return fetch(projections, self.products["projections"].address(row, 0, column))
 
     def turn(self, projections: SOp) -> SOp:
         """Rotary positions: every coordinate with its partner, half a head away, one layer."""
@@ -153,8 +171,7 @@ class LongLayers:
         block = self.products["mixing"]
         t, i, j, c = block.digits()
         weight = fetch(weights, self.products["scores"].address(t, i, j, 0)).named("weight")
-        column = self.columns.value(t * self.shape.d_v + c)
-        v = fetch(projections, self.products["projections"].address(j, 0, column)).named("v")
+        v = self.value(projections, j, t, c).named("v")
         key, query = block.groups(0, 1, 3)
         keys = self.seen(select(key, query, "=="), block)
         return aggregate(keys, weight * v) / aggregate(keys, weight)
