@@ -61,12 +61,14 @@ def is_parabola(query: Array, key: Array) -> bool:
     return bool(np.all(key[..., 1] == np.square(key[..., 0])) and np.all(query[..., 1] < 0))
 
 
-def gather(query: Array, key: Array, value: Array) -> Array:
-    """The same for scores ``c(2 a j - j²)``: the mean over the keys nearest to a.
+def gather(query: Array, key: Array, value: Array, seen: Array) -> Array:
+    """The same for scores ``c(2 a j - j²)``: the mean over the seen keys nearest to a.
 
-    Rows are (queries, 2), (keys, 2), (keys, dv); the answer is (queries, dv). Two groups of keys
-    equally near are averaged together, as average-hard attention does.
+    Rows are (queries, 2), (keys, 2), (keys, dv), (keys,); the answer is (queries, dv). Two groups
+    of keys equally near are averaged together, as average-hard attention does.
     """
+    subset = np.flatnonzero(seen)
+    key = key[subset]
     if len(key) == 0:
         return np.zeros((len(query), value.shape[1]), dtype=value.dtype)
     address = query[:, 0] / (-2 * query[:, 1])
@@ -74,7 +76,7 @@ def gather(query: Array, key: Array, value: Array) -> Array:
     if np.array_equal(places, places[0] + np.arange(len(places))):
         inside = (address >= places[0]) & (address <= places[-1]) & (address == np.floor(address))
         if inside.all():
-            copied: Array = value[(address - places[0]).astype(np.int64)]
+            copied: Array = value[subset[(address - places[0]).astype(np.int64)]]
             return copied
     order = np.argsort(key[:, 0], kind="stable")
     near, starts, counts = np.unique(key[order, 0], return_index=True, return_counts=True)
@@ -82,10 +84,9 @@ def gather(query: Array, key: Array, value: Array) -> Array:
     left = np.clip(right - 1, 0, len(near) - 1)
     right = np.clip(right, 0, len(near) - 1)
     to_left, to_right = np.abs(address - near[left]), np.abs(near[right] - address)
-    if len(near) == len(key):
-        sums = value[order]
-    else:
-        sums = np.add.reduceat(value[order], starts, axis=0)
+    sums = value[subset[order]]
+    if len(near) != len(key):
+        sums = np.add.reduceat(sums, starts, axis=0)
     best = np.where(to_left < to_right, left, right)
     tie = (to_left == to_right) & (left != right)
     out: Array = sums[best] / counts[best, None]

@@ -223,11 +223,7 @@ class _Pass:
     def _gather(self, query: Array, key: Array, value: Array, seen: Array) -> Array:
         out = np.empty((self.count, query.shape[1], value.shape[2]), dtype=self.dtype)
         for b in range(self.count):
-            rows = seen[b]
-            if rows.all():
-                out[b] = gather(query[b], key[b], value[b])
-            else:
-                out[b] = gather(query[b], key[b][rows], value[b][rows])
+            out[b] = gather(query[b], key[b], value[b], seen[b])
         return out
 
     def _dense(
