@@ -107,7 +107,7 @@ def _alphabet(alphabet: str | None, tokens: str | None, reals: str | None) -> An
     except ValueError:
         raise RaspValueError(
             "the tokens cannot be read",
-            expected='a JSON list as in \'[1, 2, "a"]\', or two numbers as in -1:1',
+            expected="a JSON list as in '[1, 2, \"a\"]', or two numbers as in -1:1",
             found=given[0],
         ) from None
     return Real(low, high)
@@ -160,11 +160,16 @@ def _record(compiled: Compiled, report: Verification | None) -> dict[str, Any]:
         }
     return {
         "cost": asdict(compiled.cost),
-        "smallest_gap": compiled.certificate.smallest_gap,
-        "smallest_margin": compiled.certificate.smallest_margin,
+        "smallest_gap": _finite(compiled.certificate.smallest_gap),
+        "smallest_margin": _finite(compiled.certificate.smallest_margin),
         "precision": compiled.certificate.precision,
         "verified": verified,
     }
+
+
+def _finite(value: float) -> float | None:
+    """A number that JSON knows."""
+    return value if value < float("inf") else None
 
 
 def _save(compiled: Compiled, path: str, precision: str, rotate: int | None) -> None:

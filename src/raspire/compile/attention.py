@@ -65,6 +65,13 @@ class Attention(Workshop):
         if isinstance(domain, Finite) and domain.numeric:
             rank = np.arange(len(domain), dtype=float)
             ranked, reach = self.form(score, rank * 2 + 2, True), 2.0 * len(domain)
+        elif isinstance(self.alphabet, tuple):
+            raise UnsupportedError(
+                f"hardmax of {text_of(score)} cannot be certified: equal scores may be rounded",
+                where=selection.greatest.place,
+                expected="a score with finitely many values",
+                found=str(domain),
+            )
         elif domain.numeric and np.isfinite([domain.low, domain.high]).all():
             ranked = self.number(score) + constant(2 - domain.low)
             reach = domain.high - domain.low + 2

@@ -299,6 +299,8 @@ class Facts:
             raise self._too_many(node, domains)
         if name in ("add", "sub", "mul"):
             return combine(name, *domains)
+        if name in ("pos", "to_float"):
+            return domains[0]
         if name == "neg":
             return combine("sub", Finite((0,)), domains[0])
         divisor = node.args[-1]

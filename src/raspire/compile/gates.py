@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raspire.compile.linear import BOS, Form, constant, of
+from raspire.compile.naming import text_of
+from raspire.errors import UnsupportedError
 from raspire.program.nodes import Apply, SOp
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ COMPARED = {
     "lt": [("step", -1, 1)], "gt": [("step", 1, 1)], "ge": [("step", -1, -1)],
     "le": [("step", 1, -1)], "eq": [("zero", 1, 1)], "ne": [("zero", 1, -1)],
 }  # fmt: skip
+JUMPS = {*COMPARED, "floor", "ceil", "indicator", "to_bool", "not"}
 NAMED = UNARY | set(COMPARED) | {
     "mul", "div", "abs", "relu", "maximum", "minimum", "where", "ceil", "indicator", "to_bool",
     "not", "and", "or",
@@ -33,6 +36,8 @@ NAMED = UNARY | set(COMPARED) | {
 def gate_terms(node: Apply, resolver: Resolver, exact: bool) -> Terms:
     """The units that add up to a function of numbers: (family, first, second, weight)."""
     name, args = node.primitive.name, node.args
+    if name in JUMPS:
+        _check_decidable(node, resolver)
     if name in UNARY:
         return [(f"gated:{name}", constant(1), resolver.number(args[0]) + of(BOS), 1.0)]
     if name == "where":
@@ -54,6 +59,19 @@ def gate_terms(node: Apply, resolver: Resolver, exact: bool) -> Terms:
     if name == "ceil":
         return [("gated:floor", constant(1), -numbers[0], -1.0)]
     return _by_relu(name, numbers)
+
+
+def _check_decidable(node: Apply, resolver: Resolver) -> None:
+    """A jump may lie anywhere on the reals, but not where symbols give numbers that are rounded."""
+    if isinstance(resolver.alphabet, tuple):
+        raise UnsupportedError(
+            f"{text_of(node)} cannot be certified: its arguments may come arbitrarily close to "
+            "where it jumps",
+            where=node.place,
+            expected="whole numbers, or rationals with bounded denominators",
+            found="; ".join(f"{text_of(a)}: {resolver.domain(a)}" for a in node.args),
+            hint="compare counts (selector_width) instead of means of means",
+        )
 
 
 def _product(a: SOp, b: SOp, resolver: Resolver, exact: bool) -> tuple[str, Form, Form, float]:
@@ -94,6 +112,8 @@ def _compared(name: str, difference: Form, factor: Form) -> Terms:
 def _where(args: tuple[SOp, ...], resolver: Resolver, exact: bool) -> Terms:
     """``no + (yes - no) * condition``; a comparison of reals is the gate itself."""
     condition, yes, no = args
+    if isinstance(condition, Apply) and resolver.opens_gate(condition):
+        _check_decidable(condition, resolver)
     a, b = resolver.number(yes, exact), resolver.number(no, exact)
     if isinstance(condition, Apply) and resolver.opens_gate(condition):
         x, y = (resolver.number(c) for c in condition.args)

@@ -70,7 +70,7 @@ class _Sampler:
         return pool[place]
 
     def _selector(self) -> Selector:
-        roll = self.random.randrange(6)
+        roll = self.random.randrange(7)
         comparison = self.random.choice(["==", "<=", "<", ">", ">=", "!="])
         if roll == 0:
             return select(tokens, self._pick(self.symbols), "==")
@@ -80,6 +80,8 @@ class _Sampler:
             return select(indices, indices, comparison)
         if roll == 3:
             return select(self._pick(self.truths), True, "==")
+        if roll == 6 and self.means:
+            return select(self._pick(self.means), self._pick(self.whole), comparison)
         if roll == 4:
             return select(self._pick(self.whole), self._pick(self.whole), comparison)
         return self._combined()
@@ -101,7 +103,8 @@ class _Sampler:
         return self.whole[-1]
 
     def _mean(self) -> SOp:
-        value = self.random.choice([self._pick(self.whole), indicator(self._pick(self.truths))])
+        values = [self._pick(self.whole), indicator(self._pick(self.truths)), *self.means[-1:]]
+        value = self.random.choice(values)
         self.means.append(aggregate(self.random.choice(self.selectors), value))
         return self.means[-1]
 

@@ -103,7 +103,7 @@ def _natural(clause: Clause) -> tuple[Vector, Vector] | None:
     keys, queries = clause.key_numbers, clause.query_numbers
     if keys is None or queries is None or not (clause.table.sum(axis=0) <= 1).all():
         return None
-    if (clause.table.sum(axis=1) > 1).any():
+    if (clause.table.sum(axis=1) > 1).any() or (keys != np.rint(keys)).any():
         return None
     hit = np.flatnonzero(clause.table.any(axis=0))
     if len(hit) == 0:
