@@ -88,13 +88,18 @@ class LongLayers:
         return fetch(tokens, self.inputs["X"].address(i, b))
 
     def build(self) -> Construction:
-        blocks = self.products
         projections = self.project()
         unscaled = self.score(projections).named("unscaled_scores")
-        heads = self.mix(self.weigh(unscaled), projections).named("heads")
+        scores = {"unscaled": Part(unscaled, Face(self.products["scores"], {3: 0}))}
+        return self.finish(projections, self.weigh(unscaled), scores)
+
+    def finish(self, projections: SOp, weights: SOp, scores: Mapping[str, Part]) -> Construction:
+        """The layers after the weights, and all parts by name."""
+        blocks = self.products
+        heads = self.mix(weights, projections).named("heads")
         parts = {
             "projections": Part(projections, Face(blocks["projections"], {1: 0})),
-            "unscaled": Part(unscaled, Face(blocks["scores"], {3: 0})),
+            **scores,
             "heads": Part(heads, Face(blocks["mixing"], {2: 0})),
         }
         parts["result"] = parts["heads"]
