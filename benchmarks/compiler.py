@@ -1,4 +1,4 @@
-"""What the compiler makes of the usual programs, beside Tracr: layers, heads, width, wrong positions.
+"""What the compiler makes of the usual programs, beside Tracr: layers, heads, width, errors.
 
 Run ``python benchmarks/compiler.py [--inputs N] [--json FILE]``. Tracr's numbers are those of its
 version 9ce2b8c (2024-02-05) on its own library programs; where it did not finish in two minutes

@@ -1,7 +1,8 @@
 """Programs written for Tracr: they run after one changed import, and compile where it refuses."""
 
+from pathlib import Path
+
 import pytest
-from run_cases import failures, load, tracr_program
 
 from raspire.compat.tracr import (
     Aggregate,
@@ -19,8 +20,10 @@ from raspire.compat.tracr import (
     tokens,
 )
 from raspire.errors import RaspTypeError, RaspValueError
+from run_cases import failures, load, tracr_program
 
-CASES = {case["id"]: case for case in load("tests/data/cases/tracr.jsonl")}
+FILE = Path(__file__).parent.parent / "data" / "cases" / "tracr.jsonl"
+CASES = {case["id"]: case for case in load(FILE)}
 
 
 @pytest.mark.parametrize("name", CASES)

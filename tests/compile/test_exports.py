@@ -8,7 +8,15 @@ from raspire.compile import compile
 from raspire.compile.sampling import sample
 from raspire.export import load, save, to_onnx, to_torch
 
-SOME = ["reverse", "histogram", "sort letters", "fraction of previous", "Dyck-3", "dyck-2"]
+SOME = [
+    "reverse",
+    "sort letters",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in LIBRARY
+        if name not in ("reverse", "sort letters")
+    ),
+]
 
 
 def inputs_of(compiled, alphabet, count=12):
@@ -68,7 +76,7 @@ def test_a_saved_network_is_the_network(name, tmp_path):
     program, alphabet = LIBRARY[name]
     compiled = compile(program, alphabet=alphabet, max_length=8)
     loaded = load(save(compiled.transformer, tmp_path / "model.safetensors"))
-    words, ids = inputs_of(compiled, alphabet)
+    _, ids = inputs_of(compiled, alphabet)
     assert np.array_equal(loaded.logits(ids), compiled.transformer.logits(ids))
     assert loaded.notes["circuit"]["nodes"][0]["name"] == "embedding"
     assert loaded.notes["certificate"]["precision"] == "float64"

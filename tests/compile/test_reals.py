@@ -8,7 +8,6 @@ from raspire.library.linear_algebra import matmul, row_softmax, transpose
 from raspire.program.embedding import (
     aggregate,
     exp,
-    full,
     indices,
     maximum,
     select,
