@@ -26,6 +26,7 @@ COMMANDS = {
     "doctor": ("raspire.cli.doctor", "doctor", "Check that a model is a genuine transformer."),
     "weights": ("raspire.cli.weights", "weights", "The universal simulator's weights, each named."),
     "embed": ("raspire.cli.embed", "embed", "A sentence embedding, every layer run through U."),
+    "prove": ("raspire.cli.prove", "prove", "U for all T and X of a shape; two programs as one."),
     "theorems": ("raspire.cli.theorems", "theorems", "The paper's results, each as a program."),
     "compare": ("raspire.cli.compare", "compare", "Ours beside the looped transformers."),
     "report": ("raspire.cli.report", "report", "Error against NumPy, as table and picture."),

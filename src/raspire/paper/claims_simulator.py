@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from raspire.paper.block_proofs import prove_block
 from raspire.paper.claims import Claim
 from raspire.paper.measures import measured_network
-from raspire.paper.network_proofs import prove_network
+from raspire.paper.network_proofs import named_network, prove_network
 from raspire.paper.proofs import prove_hierarchy, prove_identity
 from raspire.simulator.block import BlockShape
 from raspire.simulator.block_simulator import BlockSimulator
@@ -65,11 +65,7 @@ def _network(
     key: str, result: str, statement: str, shape: Shape, expected: tuple[int, int], name: str
 ) -> Claim:
     def build() -> Network:
-        from raspire.simulator import networks
-
-        if name == "native":
-            return networks.native_network(shape)
-        return getattr(networks, f"{name}_network")(N, shape)  # type: ignore[no-any-return]
+        return named_network(name, N, shape)
 
     layout = {"long": LONG, "wide": WIDE, "native": ROWS}.get(name, ROWS)
     return Claim(

@@ -8,7 +8,7 @@ says that the network returns attention with the scale that c gives, whatever c 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,13 @@ from raspire.arithmetic import Arithmetic
 from raspire.arithmetic.field import MERSENNE_61, PrimeField, Residue
 from raspire.errors import UnsupportedError
 from raspire.paper.proofs import Definition, Scale, drawn
-from raspire.simulator.networks import Network
+from raspire.simulator.networks import (
+    Network,
+    long_network,
+    native_network,
+    pair_network,
+    wide_network,
+)
 from raspire.simulator.target import AttentionTarget, Shape
 from raspire.simulator.universal import UniversalSimulator
 from raspire.transformer.layer import Head, Units
@@ -82,6 +88,26 @@ def labelled(shape: Shape, n: int) -> tuple[AttentionTarget, Any]:
         ),
         fresh(n, d),
     )
+
+
+def named_network(
+    name: str, n: int, shape: Shape, softmax: Literal["plain", "stable"] = "plain"
+) -> Network:
+    """The network of a construction: native, pair, wide or long.
+
+    Raises UnsupportedError where that construction has no such form as weights.
+    """
+    if name == "native":
+        return native_network(shape)
+    if name == "long":
+        return long_network(n, shape, softmax)
+    if softmax == "stable":
+        raise UnsupportedError(
+            f"the weights of {name} have no stable form",
+            expected="softmax plain, or the network native, which is always stable",
+            found="stable",
+        )
+    return wide_network(n, shape) if name == "wide" else pair_network(n, shape)
 
 
 def prove_network(

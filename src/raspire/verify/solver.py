@@ -246,6 +246,8 @@ class Symbolic:
         if name in ("abs", "relu"):
             other = -numbers[0] if name == "abs" else 0
             return self.z3.If(numbers[0] > 0, numbers[0], other)
+        if name == "to_int" and (not self.symbolic(numbers[0]) or numbers[0].is_int()):
+            return numbers[0]
         if name in ("mod", "floordiv") and isinstance(numbers[1], int) and numbers[1] > 0:
             whole = numbers[0]
             if self.symbolic(whole) and whole.is_int():
