@@ -1,7 +1,8 @@
 """Arithmetics: what a value is. The same program runs on any of them.
 
-``float64`` and ``float32`` are IEEE binary, ``exact`` the rationals; an arithmetic is a parameter
-of a run, never of a program.
+``float64`` and ``float32`` are IEEE binary, ``exact`` the rationals, ``ball`` encloses reals (it
+needs the extra ``proof``), ``field`` is GF(2^61 - 1). An arithmetic is a parameter of a run, never
+of a program.
 """
 
 from __future__ import annotations
@@ -26,10 +27,18 @@ def arithmetic_named(name: str | Arithmetic) -> Arithmetic:
     """
     if isinstance(name, Arithmetic):
         return name
+    if name == "ball":
+        from raspire.arithmetic.ball import Balls
+
+        return Balls()
+    if name == "field":
+        from raspire.arithmetic.field import PrimeField
+
+        return PrimeField()
     if name not in ARITHMETICS:
         raise RaspValueError(
             f"there is no arithmetic {name!r}",
-            expected="one of " + ", ".join(sorted(ARITHMETICS)),
+            expected="one of " + ", ".join(sorted([*ARITHMETICS, "ball", "field"])),
             found=repr(name),
         )
     return ARITHMETICS[name]

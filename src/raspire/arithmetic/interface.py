@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 
@@ -30,6 +31,18 @@ class Arithmetic(ABC):
     @abstractmethod
     def lift(self, value: Any) -> Any:
         """A value of the input or of the program, as a value of this arithmetic."""
+
+    def constant(self, value: Any) -> Any:
+        """A constant of the program; an arithmetic may know that it stands for another number."""
+        return self.lift(value)
+
+    def leaving(self, column: Any) -> list[Any]:
+        """A column's values as the values of this arithmetic."""
+        return column.values()  # type: ignore[no-any-return]
+
+    def working(self) -> AbstractContextManager[Any]:
+        """What has to be in force while this arithmetic computes (a precision, for one)."""
+        return nullcontext()
 
     @abstractmethod
     def form(self, record: Record) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from raspire.evaluate.batches import batch
 from raspire.evaluate.columns import Column
 from raspire.evaluate.engine import Run, Tick
 from raspire.evaluate.explain import explain
+from raspire.evaluate.fields import by_columns
 from raspire.evaluate.inputs import column_of, given_as, positions_of
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Array, Positions, Span, compact
@@ -67,28 +68,29 @@ def evaluate(
     >>> evaluate(reverse, "hello"), evaluate(reverse, "hello", positions=[4, 0])
     (['o', 'l', 'l', 'e', 'h'], ['h', 'o'])
     """
-    numbers = arithmetic_named(arithmetic)
+    numbers = by_columns(arithmetic_named(arithmetic))
     given = column_of(tokens, numbers)
     length = len(given)
     if isinstance(program, Selector):
         return _rows(program, tokens, given, numbers, budget, positions)
     assert isinstance(program, SOp)
     if length == 0:
-        return given_as(given, tokens)
+        return given_as(given, tokens, numbers)
     wanted: Positions = Span(0, length)
     back: Array | None = None
     if positions is not None:
         wanted, back = _sorted(positions_of(positions, length))
         if len(wanted) == 0:
-            return given_as(given.take(slice(0, 0)), tokens)
+            return given_as(given.take(slice(0, 0)), tokens, numbers)
     if contract and numbers.name == "float64" and isinstance(tokens, np.ndarray):
         found = _contracted(program, given, positions, budget)
         if found is not None:
             return found
     plan = planned(program, length, 1, wanted, numbers)
     assert isinstance(plan.program, SOp)
-    result = Run(plan.demand, given, numbers, budget, tick).value(plan.program)
-    return given_as(result if back is None else result.take(back), tokens)
+    with numbers.working():
+        result = Run(plan.demand, given, numbers, budget, tick).value(plan.program)
+    return given_as(result if back is None else result.take(back), tokens, numbers)
 
 
 def column(tokens: Any, arithmetic: str | Arithmetic = "float64") -> Column:

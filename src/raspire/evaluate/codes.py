@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from raspire.errors import RaspTypeError
-from raspire.evaluate.columns import EXACT_FLOAT, Column, distinct_integers
+from raspire.evaluate.columns import EXACT_FLOAT, Column, comparable, distinct_integers
 from raspire.evaluate.positions import Array
 
 
@@ -19,6 +19,7 @@ def whole_numbers(column: Column) -> Array | None:
 
     Addresses are compared by value, so 1.0 and True address position 1.
     """
+    column = comparable(column)
     if column.kind == "i":
         return column.data
     if column.kind == "b":
@@ -43,6 +44,11 @@ def _integral(column: Column) -> bool:
     return column.kind in "bi"
 
 
+def _comparable(keys: Column, queries: Column) -> tuple[Column, Column]:
+    found = comparable(keys)
+    return found, found if keys is queries else comparable(queries)
+
+
 def numeric_pair(a: Column, b: Column) -> tuple[Array, Array] | None:
     """Both as arrays that NumPy compares as Python would, or None."""
     if not (a.kind in "bifm" and b.kind in "bifm"):
@@ -62,6 +68,7 @@ def equality_codes(keys: Column, queries: Column) -> tuple[Array, Array, int]:
 
     Uniform columns give arrays of length 1.
     """
+    keys, queries = _comparable(keys, queries)
     pair = numeric_pair(keys, queries)
     if pair is None:
         return _by_value(keys, queries)
@@ -127,6 +134,7 @@ def ranks(keys: Column, queries: Column, *, loose: bool = False) -> tuple[Array,
     Raises RaspTypeError where Python cannot order a key and a query; with ``loose`` any order of
     the distinct values will do. NaN is not allowed here.
     """
+    keys, queries = _comparable(keys, queries)
     if _integral(keys) and _integral(queries):
         return _integer_ranks(keys, queries)
     pair = numeric_pair(keys, queries)

@@ -193,6 +193,24 @@ class Column:
         return self._coded
 
 
+def comparable(column: Column) -> Column:
+    """The column, if its values may be compared; integers among objects are taken out of them.
+
+    Raises RaspTypeError for field elements and balls, whose order and equality say nothing.
+    """
+    if column.kind not in "op" or len(column.data) == 0:
+        return column
+    values = column.values()
+    if column.kind == "o" and all(isinstance(v, bool | int | str) for v in values):
+        return from_values(values)
+    raise RaspTypeError(
+        "a selector compares values that this arithmetic cannot compare",
+        expected="integers, which addresses and counts are",
+        found=f"{type(values[0]).__name__}: {values[0]}" if column.kind == "o" else "residues",
+        hint="the order of real values says nothing about residues or overlapping balls",
+    )
+
+
 def constant(value: Any, length: int) -> Column:
     """A uniform column."""
     return from_values([value]).stretched(length) if length else from_values([])
@@ -220,7 +238,9 @@ def from_values(values: Sequence[Any]) -> Column:
         found = _numeric(values, types)
         if found is not None:
             return found
-    if any(t.__module__.startswith("flint") for t in types):
+    if any(t.__hash__ is None or t.__module__.startswith("flint") for t in types) and not (
+        types & {list, dict, set}
+    ):
         objects = np.empty(len(values), dtype=object)
         objects[:] = list(values)
         return Column("o", objects)
@@ -327,7 +347,12 @@ def assemble(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
     """One column from pieces: pairs of offsets (or a mask) and the values that go there."""
     pieces = [(where, column) for where, column in pieces if len(column)]
     kinds = {column.kind for _, column in pieces}
-    if len(kinds) == 1 and kinds <= set("bifop"):
+    if "o" in kinds or ("p" in kinds and kinds - set("pbi")):
+        return _assemble_objects(length, pieces)
+    if "p" in kinds:
+        pieces = [(where, _as_residues(column)) for where, column in pieces]
+        kinds = {"p"}
+    if len(kinds) == 1 and kinds <= set("bifp"):
         first = pieces[0][1]
         data = np.empty(length, dtype=first.data.dtype)
         for where, column in pieces:
@@ -336,6 +361,24 @@ def assemble(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
     if kinds <= set("bifm") and all(exact_in_float(column) for _, column in pieces):
         return _assemble_mixed(length, pieces)
     return _assemble_coded(length, pieces)
+
+
+def _as_residues(column: Column) -> Column:
+    """Integers among residues; 2^61 - 1 is the only field that is stored so."""
+    if column.kind == "p":
+        return column
+    data = np.mod(column.data.astype(np.int64), (1 << 61) - 1).astype(np.uint64)
+    return Column("p", data, length=column.length)
+
+
+def _assemble_objects(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
+    data = np.empty(length, dtype=object)
+    for where, column in pieces:
+        whole = column.full()
+        values = np.empty(len(whole), dtype=object)
+        values[:] = whole.values()
+        data[where] = values
+    return Column("o", data)
 
 
 def mixed(column: Column) -> Column:

@@ -182,7 +182,7 @@ class Run:
         if isinstance(node, Indices):
             return index_column(positions, self.length)
         if isinstance(node, Constant):
-            return columns.constant(self.arithmetic.lift(node.value), len(positions))
+            return columns.constant(self.arithmetic.constant(node.value), len(positions))
         raise AssertionError(f"{type(node).__name__} has not been computed")
 
     def _column(
@@ -222,7 +222,7 @@ class Run:
         if inside is None:
             found = self._picked(node.value, at)
             return found if len(at) == count else found.stretched(count)
-        default = self.arithmetic.lift(node.default)
+        default = self.arithmetic.constant(node.default)
         if not inside.any():
             return columns.constant(default, count)
         at, inside = (np.broadcast_to(a, (count,)) for a in (at, inside))
@@ -253,7 +253,7 @@ class Run:
         if isinstance(node, Aggregate):
             values = self.read(node.value, keys)
             if values.length == 0:
-                return columns.constant(self.arithmetic.lift(node.default), len(wanted))
+                return columns.constant(self.arithmetic.constant(node.default), len(wanted))
         elif not len(keys):
             return columns.constant(0, len(wanted))
         if found is not None and values is not None and len(found) == 1:
@@ -411,7 +411,7 @@ class Run:
             return values.take(at)
         assert isinstance(node, Aggregate)
         on, off = np.flatnonzero(~missing), np.flatnonzero(missing)
-        default = self.arithmetic.lift(node.default)
+        default = self.arithmetic.constant(node.default)
         return assemble(len(at), [(on, values.take(at[on])), (off, _default(default, len(off)))])
 
     def _means(self, node: Aggregate, totals: Totals, pay: Payload, wanted: Positions) -> Column:
@@ -434,7 +434,7 @@ class Run:
         filled = bool(some.all())
         missing = (row < 0) if filled else (row < 0) | ~some[row]
         on = None if not missing.any() else np.flatnonzero(~missing)
-        default = self.arithmetic.lift(node.default)
+        default = self.arithmetic.constant(node.default)
         if on is not None and len(on) == 0:
             return columns.constant(default, count)
         kept = totals if filled else Totals(totals.counts[some], [s[some] for s in totals.sums])
@@ -455,7 +455,7 @@ class Run:
         self, node: Aggregate, totals: Totals, pay: Payload
     ) -> tuple[Column, Array | None]:
         if totals.counts[0] == 0:
-            return columns.constant(self.arithmetic.lift(node.default), 1), None
+            return columns.constant(self.arithmetic.constant(node.default), 1), None
         return pay.finish(totals.counts, totals.sums)
 
     def _explained(self, node: Aggregate, query: int, wanted: Positions) -> RaspError:
@@ -613,7 +613,7 @@ class Run:
             pay = self._payload(node, values, snap=False)
             table.add(codes, pay.channels)
         if pay is None:
-            return columns.constant(self.arithmetic.lift(node.default), len(wanted))
+            return columns.constant(self.arithmetic.constant(node.default), len(wanted))
         return self._means(node, table.totals(len(wanted)), pay, wanted)
 
     def _clauses(self, selector: Selector) -> list[Clause]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from raspire.arithmetic import Arithmetic
+from raspire.arithmetic.field import MERSENNE_61
 from raspire.errors import RaspTypeError, RaspValueError
 from raspire.evaluate.columns import Column, from_array, from_values
 from raspire.evaluate.positions import Array
@@ -28,7 +29,8 @@ def column_of(tokens: Any, arithmetic: Arithmetic) -> Column:
                 found=f"shape {tokens.shape}",
                 hint="give program.batch(...) an array of shape (B, N)",
             )
-        found = from_array(tokens)
+        residues = arithmetic.name == "field" and tokens.dtype == np.uint64
+        found = Column("p", tokens % np.uint64(MERSENNE_61)) if residues else from_array(tokens)
     elif isinstance(tokens, str | list | tuple):
         found = from_values(tokens)
     elif isinstance(tokens, Iterable):
@@ -58,11 +60,13 @@ def lifted(column: Column, arithmetic: Arithmetic) -> Column:
     return table.take(codes) if len(codes) == column.length else table.stretched(column.length)
 
 
-def given_as(result: Column, tokens: Any) -> Any:
+def given_as(result: Column, tokens: Any, arithmetic: Arithmetic) -> Any:
     """A result in the form of the input: a column, an array or a list."""
     if isinstance(tokens, Column):
         return result
-    return result.array() if isinstance(tokens, np.ndarray) else result.values()
+    if isinstance(tokens, np.ndarray):
+        return result.array()
+    return arithmetic.leaving(result) if result.kind == "p" else result.values()
 
 
 def positions_of(positions: Any, length: int) -> Array:

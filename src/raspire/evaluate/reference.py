@@ -7,6 +7,7 @@ everything fast is tested against it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any
 
 from raspire.arithmetic import Arithmetic, arithmetic_named
@@ -26,6 +27,8 @@ from raspire.program.nodes import (
 from raspire.program.walk import topological
 
 Rows = list[list[bool]]
+PLAIN = (bool, int, float, str, Fraction, tuple, type(None))
+"""What can be compared for equality in every arithmetic."""
 
 
 def reference(
@@ -68,7 +71,7 @@ class Evaluation:
         return list(range(len(self.tokens)))
 
     def _constant(self, node: Constant) -> list[Any]:
-        return [self.arithmetic.lift(node.value)] * len(self.tokens)
+        return [self.arithmetic.constant(node.value)] * len(self.tokens)
 
     def _apply(self, node: Apply, *columns: list[Any]) -> list[Any]:
         form = guarded(self.arithmetic.form(node.primitive), node.primitive.name)
@@ -90,7 +93,7 @@ class Evaluation:
         return [greatest(row, score) for row in among]
 
     def _aggregate(self, node: Aggregate, selector: Rows, values: list[Any]) -> list[Any]:
-        default = self.arithmetic.lift(node.default)
+        default = self.arithmetic.constant(node.default)
         mean = rasp_mean(values, self.arithmetic) if node.rule == "rasp" else exact_rule
         chosen = ([v for v, cell in zip(values, row, strict=True) if cell] for row in selector)
         return [mean(some, self.arithmetic) if some else default for some in chosen]
@@ -144,7 +147,9 @@ def greatest(row: list[bool], score: list[Any]) -> list[bool]:
 def exact_rule(chosen: list[Any], arithmetic: Arithmetic) -> Any:
     """Equal values of one type stay that value; other numbers give their exact mean."""
     first = chosen[0]
-    if all(type(v) is type(first) and v == first for v in chosen):
+    if len(chosen) == 1:
+        return first
+    if isinstance(first, PLAIN) and all(type(v) is type(first) and v == first for v in chosen):
         return first
     if not all(map(arithmetic.number, chosen)):
         raise not_numbers(chosen)

@@ -43,7 +43,14 @@ def _folded(node: Apply, arithmetic: Arithmetic) -> Node:
     if len(values) < len(node.args) or node.primitive.opaque:
         return node
     form = guarded(arithmetic.form(node.primitive), node.primitive.name)
-    return Constant(form(*map(arithmetic.lift, values)))
+    value = form(*map(arithmetic.constant, values))
+    # A constant enters the arithmetic again when it is read: only what stays itself is folded.
+    return Constant(value) if isinstance(value, bool | int | str) or plain(arithmetic) else node
+
+
+def plain(arithmetic: Arithmetic) -> bool:
+    """Whether the values of an arithmetic are Python's own."""
+    return arithmetic.name in ("float64", "float32", "exact")
 
 
 def _everything(selector: Selector) -> bool:
@@ -56,7 +63,7 @@ def _mean(node: Aggregate, length: int, arithmetic: Arithmetic) -> SOp:
     if isinstance(value, Constant) and (node.rule == "exact" or length == 1):
         return value
     order = topological(value)
-    if value not in index_nodes(order) or not arithmetic.name.startswith(("float", "exact")):
+    if value not in index_nodes(order):
         return node
     sums: list[Any] | None = None
     counts = np.array([length])
@@ -73,7 +80,8 @@ def _mean(node: Aggregate, length: int, arithmetic: Arithmetic) -> SOp:
     means, bad = pay.finish(counts, [np.array([s], dtype=np.int64) for s in sums])
     if bad is not None and bad.any():
         return node
-    return Constant(means.value(0))
+    value = means.value(0)
+    return Constant(value) if isinstance(value, bool | int) or plain(arithmetic) else node
 
 
 def _parts(length: int) -> list[Positions]:
