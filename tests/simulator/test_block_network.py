@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from raspire.simulator import AttentionTarget
 from raspire.simulator.block import BlockShape, EncoderBlock, FeedForward, Norm
+from raspire.simulator.block_reader import read_block
 from raspire.simulator.direct_block import block_result
+from raspire.simulator.encoder import Encoder
 from raspire.simulator.networks import native_block_network
 from raspire.simulator.target import Shape
 
@@ -113,3 +116,16 @@ def test_saturated_and_exported() -> None:
     values = network.encode(block, x)[None]
     logits = session.run(["logits"], {"values": values})[0]
     np.testing.assert_allclose(logits[0, network.tokens.count :], expected, atol=1e-11)
+
+
+@pytest.mark.slow
+def test_a_pretrained_encoder_loops_one_network(minilm: Path) -> None:
+    encoder = Encoder.open(minilm)
+    ids, _ = encoder.tokens("The quick brown fox jumps over the lazy dog, and then sleeps.")
+    direct = found = encoder.embed(ids)
+    network = native_block_network(read_block(minilm, 0).shape)
+    assert network.cost.attention_depth == 2
+    for layer in range(encoder.layers):
+        found = network(read_block(minilm, layer), found)
+        direct = encoder.block(direct, layer)
+    np.testing.assert_allclose(found, direct, atol=1e-10)

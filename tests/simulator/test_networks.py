@@ -96,6 +96,7 @@ def test_saturated_softmax_equals_average_hard_bit_for_bit(name: str, mask: str)
     assert scales == {1024.0}
     hard_result = network(target, x, engine="dense")
     np.testing.assert_array_equal(soft(target, x, engine="dense"), hard_result)
+    np.testing.assert_allclose(soft(target, x, engine="gather"), hard_result, atol=1e-12)
 
 
 def test_the_input_of_long_and_wide_is_that_of_the_programs() -> None:

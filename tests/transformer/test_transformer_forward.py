@@ -107,6 +107,8 @@ def test_saturation_refuses_what_it_cannot_certify() -> None:
         saturated(random_transformer(0))
     with pytest.raises(RaspValueError, match="not exact in float32"):
         saturated(lookup(4000), "float32")
+    with pytest.raises(RaspValueError, match="head 'half': its scores are not exact in float32"):
+        forward(lookup(4000), np.zeros((1, 4)), dtype=np.float32, engine="dense")
 
 
 def test_a_rotated_basis_gives_the_same_outputs() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from raspire.errors import MissingExtraError, RaspValueError
-from raspire.transformer import Transformer
+from raspire.transformer import Transformer, check_precision
 
 _EXTRAS = {"torch": "torch", "onnx": "onnx", "onnxruntime": "onnx", "transformer_lens": "lens"}
 
@@ -30,6 +30,7 @@ def _module(name: str) -> Any:
 
 def to_torch(model: Transformer, precision: str = "float64") -> Any:
     """A ``torch.nn.Module`` of stock parts; see :mod:`raspire.export.pytorch`."""
+    check_precision(model, precision)
     module = _module("pytorch")
     torch = import_module("torch")
     return module.TransformerModule(model).to(getattr(torch, precision))
@@ -37,6 +38,7 @@ def to_torch(model: Transformer, precision: str = "float64") -> Any:
 
 def to_onnx(model: Transformer, precision: str = "float64") -> Any:
     """The transformer as an ``onnx.ModelProto``; see :mod:`raspire.export.onnx_model`."""
+    check_precision(model, precision)
     return _module("onnx_model").to_onnx(model, precision)
 
 
@@ -54,6 +56,7 @@ def save(model: Transformer, path: str | Path, precision: str = "float64") -> Pa
             expected=f"a suffix among {', '.join(SUFFIXES)}",
             found=suffix or "none",
         )
+    check_precision(model, precision)
     names = {".safetensors": "save_safetensors", ".onnx": "save_onnx", ".pt": "save_torch"}
     write: Callable[..., Path] = getattr(_module(SUFFIXES[suffix]), names[suffix])
     return write(model, path, precision=precision)

@@ -7,6 +7,7 @@ from raspire.transformer.form import Form, beside, nothing, read, repeated, writ
 from raspire.transformer.forward import forward
 from raspire.transformer.layer import Head, Layer, Mask, Units
 from raspire.transformer.model import Embedding, Transformer, Unembedding
+from raspire.transformer.precision import check_precision
 from raspire.transformer.rotation import rotated
 from raspire.transformer.saturation import Saturated, saturated, scale_for
 from raspire.transformer.space import Space, Stream
@@ -29,6 +30,7 @@ __all__ = [
     "Units",
     "beside",
     "check",
+    "check_precision",
     "cost",
     "forward",
     "nothing",

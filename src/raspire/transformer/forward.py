@@ -19,6 +19,7 @@ from raspire.transformer.attention import dense, gather, is_parabola, scores, we
 from raspire.transformer.families import activate
 from raspire.transformer.layer import Head, Layer, Units
 from raspire.transformer.model import BOS_TYPE, PAD_TYPE, TOKEN_TYPE, Embedding, Transformer
+from raspire.transformer.precision import PRECISIONS, check_exact
 from raspire.transformer.prepared import Prepared
 
 Array = NDArray[Any]
@@ -53,6 +54,10 @@ def forward(
             "a batch of inputs is needed",
             expected="an array (batch, length) or (batch, length, values)",
             found=f"an array of {array.ndim} dimensions",
+        )
+    if np.dtype(dtype).name not in PRECISIONS:
+        raise RaspValueError(
+            f"unknown precision {np.dtype(dtype).name!r}", expected=", ".join(PRECISIONS)
         )
     _check_inputs(model.embedding, array)
     wanted = np.arange(array.shape[1]) if positions is None else np.asarray(positions, np.int64)
@@ -231,6 +236,7 @@ class _Pass:
     ) -> Array:
         """The head in blocks of sequences and of queries, each small enough for a cache."""
         hard = head.kind == "average-hard"
+        check_exact(head, f"head {head.name!r}", self.dtype.name)
         out = np.empty((self.count, len(queries), value.shape[2]), dtype=self.dtype)
         step = max(1, _CACHED // max(1, key.shape[1]))
         count = max(1, step // max(1, len(queries)))

@@ -15,8 +15,7 @@ from raspire.errors import RaspValueError
 from raspire.transformer.forward import saturation
 from raspire.transformer.layer import Head
 from raspire.transformer.model import Transformer
-
-PRECISIONS = {"float64": 53, "float32": 24}
+from raspire.transformer.precision import PRECISIONS, check_exact
 
 
 @dataclass(frozen=True)
@@ -88,14 +87,7 @@ def _certify(head: Head, i: int, j: int, precision: str, length: int | None) -> 
             f"{where} has no certified gap, so softmax attention cannot be exact",
             hint="scores on reals have no least distance; keep average-hard attention",
         )
-    limit = 2.0 ** PRECISIONS[precision]
-    if head.bound is not None and head.bound > limit:
-        raise RaspValueError(
-            f"{where}: its scores are not exact in {precision}",
-            expected=f"scores up to {limit:g}",
-            found=f"{head.bound:g}",
-            hint="take float64, a shorter maximal length, or one-hot addresses",
-        )
+    check_exact(head, where, precision)
     scale = scale_for(head.gap, precision)
     real = inf if length is None else 2 * length * exp(-scale * head.gap)
     return Saturated(i, j, head.name, head.gap, scale, real, saturation(precision))
