@@ -221,3 +221,12 @@ def test_blocks_follow_each_other() -> None:
     assert list(block.positions()) == list(range(4, 10))
     assert block.digits()[0]([0] * 12)[4:10] == [0, 0, 0, 1, 1, 1]
     assert block.holds()([0] * 12) == [False] * 4 + [True] * 6 + [False] * 2
+
+
+def test_what_overflows_is_refused() -> None:
+    huge = [[1e300, 1.0], [1.0, 1e300]]
+    for program in (faddeev_leverrier(2), faddeev_determinant(2)):
+        with pytest.raises(RaspValueError, match="too few digits"):
+            program(huge)
+    with pytest.raises(RaspValueError, match="too few digits"):
+        inverse_3x3()([[float("nan"), 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])

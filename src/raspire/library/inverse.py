@@ -14,13 +14,18 @@ bound exceeds ``tolerance`` (relative to the largest entry of the result).
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cache
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from raspire.errors import RaspValueError
-from raspire.library.layout import Block, LaidOut, fetch, singular, total
+from raspire.library.inverse_bounds import (
+    bound_of_cofactors,
+    bound_of_determinant,
+    bound_of_inverse,
+    bound_of_solution,
+)
+from raspire.library.layout import Block, LaidOut, fetch, total
 from raspire.program.embedding import aggregate, indicator, recip, select, tokens
 from raspire.program.nodes import SOp
 
@@ -89,7 +94,7 @@ def inverse_3x3(*, tolerance: float = TOLERANCE) -> LaidOut:
         9,
         SOURCE,
         flag=det == 0,
-        bound=_bound_of_cofactors(tolerance),
+        bound=bound_of_cofactors(tolerance),
     )
 
 
@@ -194,7 +199,7 @@ def faddeev_leverrier(
         run.matrix.size + run.padding,
         SOURCE,
         flag=last == 0,
-        bound=_bound_of_inverse(tolerance),
+        bound=bound_of_inverse(tolerance),
     )
 
 
@@ -218,7 +223,7 @@ def faddeev_determinant(
         Block(0, ()),
         run.matrix.size + run.padding,
         SOURCE,
-        bound=_bound_of_determinant(tolerance),
+        bound=bound_of_determinant(tolerance),
     )
 
 
@@ -247,7 +252,7 @@ def linear_system(m: int, right_sides: int = 1, *, tolerance: float = TOLERANCE)
         sides.end,
         SOURCE,
         flag=last == 0,
-        bound=_bound_of_solution(tolerance),
+        bound=bound_of_solution(tolerance),
     )
 
 
@@ -295,121 +300,6 @@ def matrix_power(m: int, exponent: int, construction: Construction = "wide") -> 
         matrix.size + padding,
         "Lemma 5",
     )
-
-
-# ------------------------------------------------------------- what floating point leaves of it
-
-
-def _running(A: Any, arithmetic: str) -> tuple[Any, Any]:
-    """The adjugate (up to its sign) and the last coefficient, each with its running bound."""
-    import numpy as np
-
-    from raspire.library.rounding import UNITS, Running
-
-    matrix = Running.exact(A, UNITS[arithmetic])
-    identity = Running(np.eye(len(matrix.value)), np.zeros(matrix.value.shape), matrix.unit)
-    power, adjugate = matrix, identity
-    last = -power.trace()
-    for k in range(2, len(matrix.value) + 1):
-        adjugate = power + last * identity
-        power = matrix @ power + last * matrix
-        last = (-power.trace()).scaled(1 / k)
-    return adjugate, last
-
-
-def _refused(name: str, bound: float, scale: float, tolerance: float) -> RaspValueError:
-    return RaspValueError(
-        f"{name}: floating point leaves too few digits of this result",
-        expected=f"an error bound of at most {tolerance:g} of {scale:.3g}",
-        found=f"a bound of {bound:.3g}",
-        hint='run it with arithmetic="exact", or allow a larger tolerance',
-    )
-
-
-def _useful(name: str, result: Any, tolerance: float) -> float:
-    import numpy as np
-
-    scale = float(np.max(np.abs(result.value)))
-    if not result.worst <= tolerance * scale:
-        raise _refused(name, result.worst, scale, tolerance)
-    return float(result.worst)
-
-
-def _bound_of_inverse(tolerance: float) -> Any:
-    def bound(A: Any, *, arithmetic: str = "float64") -> float:
-        adjugate, last = _running(A, arithmetic)
-        if abs(last.value) <= last.error and _exactly_singular(A):
-            raise singular("inverse")
-        return _useful("inverse", adjugate / last, tolerance)
-
-    return bound
-
-
-def _bound_of_cofactors(tolerance: float) -> Any:
-    def bound(A: Any, *, arithmetic: str = "float64") -> float:
-        import numpy as np
-
-        from raspire.library.rounding import UNITS, Running
-
-        entries = np.asarray(A, dtype=np.float64)
-
-        def near(u: int, v: int) -> Running:
-            turned = np.roll(entries.T, (-v, -u), (0, 1))
-            return Running.exact(turned, UNITS[arithmetic])
-
-        cofactors = [
-            near(1, (v + 1) % 3) * near(2, (v + 2) % 3)
-            - near(1, (v + 2) % 3) * near(2, (v + 1) % 3)
-            for v in range(3)
-        ]
-        products = [near(0, v) * cofactors[v] for v in range(3)]
-        det = products[0] + products[1] + products[2]
-        if np.any(np.abs(det.value) <= det.error) and _exactly_singular(A):
-            raise singular("inverse 3x3")
-        return _useful("inverse 3x3", cofactors[0] / det, tolerance)
-
-    return bound
-
-
-def _bound_of_solution(tolerance: float) -> Any:
-    def bound(A: Any, b: Any, *, arithmetic: str = "float64") -> float:
-        from raspire.library.rounding import Running
-
-        adjugate, last = _running(A, arithmetic)
-        if abs(last.value) <= last.error and _exactly_singular(A):
-            raise singular("linear system")
-        product = adjugate @ Running.exact(b, adjugate.unit)
-        return _useful("linear system", product / last, tolerance)
-
-    return bound
-
-
-def _bound_of_determinant(tolerance: float) -> Any:
-    def bound(A: Any, *, arithmetic: str = "float64") -> float:
-        import numpy as np
-
-        _, last = _running(A, arithmetic)
-        hadamard = float(np.prod(np.linalg.norm(np.asarray(A, dtype=np.float64), axis=1)))
-        if not last.worst <= tolerance * hadamard:
-            raise _refused("determinant", last.worst, hadamard, tolerance)
-        return float(last.worst)
-
-    return bound
-
-
-def _exactly_singular(A: Any) -> bool:
-    """Whether the matrix, taken exactly, has determinant 0: elimination over the rationals."""
-    rows = [[Fraction(x) for x in row] for row in (A.tolist() if hasattr(A, "tolist") else A)]
-    for k in range(len(rows)):
-        pivot = next((row for row in rows[k:] if row[k]), None)
-        if pivot is None:
-            return True
-        rows.remove(pivot)
-        rows.insert(k, pivot)
-        for i in range(k + 1, len(rows)):
-            factor = rows[i][k] / pivot[k]
-            rows[i] = [x - factor * y for x, y in zip(rows[i], pivot, strict=True)]
-    return False
 
 
 def _check_size(m: int, most: int, hint: str = "") -> None:
