@@ -294,6 +294,30 @@ def test_streams_are_formed_in_blocks(monkeypatch):
     assert evaluate(text, "ab" * 20, positions=[1, 2]) == ["b", "a"]
 
 
+def test_a_program_read_at_many_positions_is_formed_in_blocks(monkeypatch):
+    from raspire.evaluate import demand, engine
+
+    monkeypatch.setattr(demand, "READ", 16)
+    monkeypatch.setattr(engine, "BLOCK", 7)
+    mean = aggregate(select(indices % 4, indices % 4, "=="), tokens)
+    moved = aggregate(select(indices, indices - 3, "=="), mean, "none")
+    for program in (moved, where_even(mean * 2, moved), tokens, indices + tokens):
+        given = [0.5, 1.5, -2.0, 3.0] * 10
+        assert agree(evaluate(program, given), reference(program, given), 2.0)
+        given = list(range(41))
+        assert agree(evaluate(program, given), reference(program, given), 2.0)
+
+
+def test_a_budget_is_kept():
+    from raspire.errors import BudgetError
+
+    with pytest.raises(BudgetError, match="more than its budget") as caught:
+        evaluate(tokens * indices + tokens, np.arange(10**5), budget=10**6)
+    assert "1,000,000 bytes" in str(caught.value)
+    with pytest.raises(BudgetError, match="matrix"):
+        evaluate(select(indices, indices, "<"), "a" * 100, budget=1000)
+
+
 def where_even(a, b):
     from raspire import where
 

@@ -51,6 +51,9 @@ BLOCK = 1 << 15
 STREAM = 1 << 21
 """More keys than this stream into a grouped mean instead of being stored."""
 
+READ = 1 << 23
+"""A program read at more positions than this is formed in blocks of them."""
+
 
 @dataclass
 class Demand:
@@ -131,12 +134,35 @@ class _Builder:
                 continue
             wanted = union(self.asked[node], self.found.cells)
             self.found.wanted[node] = wanted
+            if node is self.program and self._read_in_blocks(node, wanted):
+                continue
             if isinstance(node, Apply):
                 for child in node.args:
                     self.asked[child].append(wanted)
             elif isinstance(node, Aggregate | Width):
                 self._aggregate(node, wanted)
         return self.found
+
+    def _read_in_blocks(self, node: Node, wanted: Positions) -> bool:
+        """Whether the program itself, read at very many positions, is never formed at once."""
+        if len(wanted) <= READ or self.found.rows > 1 or not isinstance(node, SOp):
+            return False
+        if self._streamed(node) is None:
+            return False
+        self.found.streams[node] = self._blockwise([node], wanted)
+        return True
+
+    def _blockwise(self, roots: Sequence[SOp], positions: Positions) -> list[SOp]:
+        """What runs block by block below some roots, the rest being asked for before."""
+        region, ends_ = self._region(roots)
+        for end in ends_:
+            self.asked[end].append(positions)
+        for inner in region:
+            if isinstance(inner, Aggregate):
+                address = self.found.clauses[inner.selector][0].fetch  # type: ignore[index]
+                assert address is not None
+                self.asked[inner.value].append(self._addresses(inner, address, positions))
+        return region
 
     def _aggregate(self, node: Aggregate | Width, wanted: Positions) -> None:
         selector = node.selector
@@ -223,18 +249,10 @@ class _Builder:
             return False
         if not self._small(clause, wanted):
             return False
-        region, ends_ = self._region([node.value, *(k for k, _ in clause.equal),
-                                      *(k for k, _, _ in clause.key_filters)])  # fmt: skip
         for queried in (q for _, q in clause.equal):
             self.asked[queried].append(wanted)
-        for end in ends_:
-            self.asked[end].append(keys)
-        for inner in region:
-            if isinstance(inner, Aggregate):
-                address = self.found.clauses[inner.selector][0].fetch  # type: ignore[index]
-                assert address is not None
-                self.asked[inner.value].append(self._addresses(inner, address, keys))
-        self.found.streams[node] = region
+        roots = [k for k, _ in clause.equal] + [k for k, _, _ in clause.key_filters]
+        self.found.streams[node] = self._blockwise([node.value, *roots], keys)
         return True
 
     def _small(self, clause: Clause, wanted: Positions) -> bool:

@@ -137,13 +137,42 @@ class Run:
         """Compute a node where it is wanted; an error gets the node's place."""
         wanted = self.demand.wanted[node]
         try:
-            if isinstance(node, Aggregate) and node in self.demand.streams:
+            if node in self.demand.keys and node in self.demand.streams:
+                assert isinstance(node, Aggregate)
                 column = self._stream(node, wanted)
+            elif node in self.demand.streams:
+                column = self._in_parts(node, wanted)
             else:
                 column = self._column(node, wanted, self.read)
         except RaspError as error:
             raise error.at(node.place) from None
         self.stored[node] = Stored(wanted, column)
+        self._check(node)
+
+    def _check(self, node: SOp) -> None:
+        """Refuse, with the numbers, to hold more than the budget."""
+        if self.stored[node].column.nbytes < self.budget >> 6:
+            return
+        held = sum(stored.column.nbytes for stored in self.stored.values())
+        if held > self.budget:
+            raise BudgetError(
+                "this evaluation holds more than its budget",
+                where=node.place,
+                expected=f"at most {self.budget:,} bytes",
+                found=f"{held:,} bytes in {len(self.stored)} s-ops of {self.length:,} positions",
+                hint="read the program at fewer positions, or raise the budget",
+            )
+
+    def _in_parts(self, node: SOp, wanted: Positions) -> Column:
+        """The program itself, read at very many positions: formed in blocks of them."""
+        region = self.demand.streams[node]
+        pieces: list[tuple[Any, Column]] = []
+        done = 0
+        for part in blocks(wanted, BLOCK):
+            self.tick("positions", done, len(wanted))
+            pieces.append((slice(done, done + len(part)), self._block(region, part)[node]))
+            done += len(part)
+        return assemble(len(wanted), pieces)
 
     def _readers(self, steps: Sequence[SOp]) -> dict[Node, list[Node]]:
         """For every step the nodes that are not read after it."""

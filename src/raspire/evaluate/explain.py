@@ -159,6 +159,6 @@ def _step(node: Aggregate | Width, found: Demand) -> Step:
     log = max(1, math.ceil(math.log2(keys + queries + 2)))
     cost = sum((keys + queries) * log ** len(clause.unequal) for clause in inner)
     plan = words + (plans_of(inner) or "nothing is selected")
-    if node in found.streams:
+    if node in found.streams and node in found.keys:
         plan = "streamed, " + plan
     return Step(_text(node), plan, keys, queries, cost)
