@@ -19,6 +19,8 @@ from raspire.compile.parts import GatePart, HeadPart, Part, StepPart
 from raspire.compile.schedule import Plan
 from raspire.errors import UnsupportedError
 
+ROUGH = 4_096
+"""Numeric outputs may be so many units in the last place away from the exact value."""
 EPSILON = {"float64": 2.0**-53, "float32": 2.0**-24}
 
 
@@ -69,8 +71,12 @@ class Certificate:
         return "\n".join([f"certified for {self.precision}", *map(str, self.checks)])
 
 
-def certify(plan: Plan, embedded: list[Cell], precision: str) -> Certificate:
+def certify(
+    plan: Plan, embedded: list[Cell], precision: str, *, numeric: bool = False
+) -> Certificate:
     """Set the noise of every cell, harden steps that must be exact, and hold all gaps against it.
+
+    Steps are hardened too where they would make ``numeric`` outputs rougher than rounding does.
 
     Raises UnsupportedError where a gap or margin is too small for the precision.
     """
@@ -81,6 +87,8 @@ def certify(plan: Plan, embedded: list[Cell], precision: str) -> Certificate:
     for part, check in checks.items():
         if not check.holds and isinstance(part, HeadPart):
             _harden(form for pair in part.pairs for form in pair)
+    if numeric and any(f.noise > ROUGH * epsilon * (1 + f.bound) for f in plan.outputs):
+        _harden(plan.outputs)
     checks = _checks(plan, epsilon)
     for check in checks.values():
         if not check.holds:
@@ -107,8 +115,10 @@ def _harden(forms: Iterable[Form]) -> None:
         cell = stack.pop()
         if isinstance(cell.source, StepPart):
             cell.source.exact = True
-        elif isinstance(cell.source, HeadPart) and cell.source.copies:
+        elif isinstance(cell.source, HeadPart):
             stack.extend(cell.source.values[cell].terms)
+        elif cell.source is not None:
+            stack.extend(c for form in cell.source.reads for c in form.terms)
 
 
 def _too_small(check: Check, precision: str) -> UnsupportedError:

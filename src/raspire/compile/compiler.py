@@ -76,7 +76,7 @@ def compile(
         raise error.at(program.place) from None
     plan = schedule(output.forms)
     embedded = [TOK, BOS, *settle(plan, () if isinstance(symbols, Real) else symbols, max_length)]
-    certificate = certify(plan, embedded, precision)
+    certificate = certify(plan, embedded, precision, numeric=output.kind == "numeric")
     slots = allocate(plan, embedded)
     emitter = Emitter(
         name or program.label or "program", plan, slots, symbols, max_length, bos, pad

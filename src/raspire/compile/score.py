@@ -13,6 +13,7 @@ The beginning of sequence scores one less than the top, and so takes the rows th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raspire.compile.domain import Vector
-from raspire.compile.linear import TOK, Form, constant, of
+from raspire.compile.linear import TOK, Cell, Form, constant, of
 from raspire.compile.parts import Pair
 from raspire.compile.predicate import Clause
 from raspire.program.nodes import Indices, SOp
@@ -183,18 +184,59 @@ def _one_hot(clause: Clause, shop: Workshop, exact: bool) -> Score:
     rows, key_class = clause.key_classes
     columns, query_class = clause.query_classes
     by_key, by_query = int(rows.any(axis=1).sum()), int(columns.any(axis=1).sum())
-    pairs: list[Pair] = []
+    key_form, query_form = _sides(clause, min(by_key, by_query), shop, exact)
     if by_key <= by_query:
-        for c in np.flatnonzero(rows.any(axis=1)):
-            query = shop.form(clause.queries, rows[c].astype(float), exact)
-            key = shop.form(clause.keys, (key_class == c).astype(float), exact)
-            pairs.append((query * 2, key))
-    else:
-        for c in np.flatnonzero(columns.any(axis=1)):
-            query = shop.form(clause.queries, (query_class == c).astype(float), exact)
-            key = shop.form(clause.keys, columns[c].astype(float), exact)
-            pairs.append((query * 2, key))
-    return Score(pairs, 2.0)
+        return Score(
+            [
+                (query_form(rows[c].astype(float)) * 2, key_form(_same(key_class, float(c))))
+                for c in np.flatnonzero(rows.any(axis=1))
+            ],
+            2.0,
+        )
+    return Score(
+        [
+            (query_form(_same(query_class, float(c))) * 2, key_form(columns[c].astype(float)))
+            for c in np.flatnonzero(columns.any(axis=1))
+        ],
+        2.0,
+    )
+
+
+def _sides(
+    clause: Clause, features: int, shop: Workshop, exact: bool
+) -> tuple[Callable[[Vector], Form], Callable[[Vector], Form]]:
+    """How functions of the key and of the query are formed.
+
+    Where both are one computed node, all of them are read from its one-hot code, if that is
+    narrower than a slot for every function of either side.
+    """
+    node = clause.keys
+    alone = shop.symbolic(node) or shop.positional(node)
+    if node is not clause.queries or alone:
+        return (
+            lambda table: shop.form(clause.keys, table, exact),
+            lambda table: shop.form(clause.queries, table, exact),
+        )
+    pairs = np.stack([clause.key_classes[1], clause.query_classes[1]])
+    _, kind = np.unique(pairs, axis=1, return_inverse=True)
+    kind = kind.reshape(-1)
+    if kind.max() >= 2 * features:
+        both = lambda table: shop.form(node, table, exact)  # noqa: E731
+        return both, both
+    first = [int(np.flatnonzero(kind == c)[0]) for c in range(kind.max() + 1)]
+    hot = {c: shop.form(node, _same(kind, c), exact) for c in range(1, kind.max() + 1)}
+
+    def form(table: Vector) -> Form:
+        base = float(table[first[0]])
+        terms: dict[Cell, float] = {TOK: base}
+        for c, code in hot.items():
+            weight = float(table[first[c]]) - base
+            if weight:
+                for cell, value in code.terms.items():
+                    terms[cell] = terms.get(cell, 0.0) + weight * value
+        return Form(terms)
+
+    return form, form
 
 
 def _nested(rows: Any) -> Vector | None:
@@ -220,17 +262,17 @@ def _ordered(clause: Clause, rank: Vector, shop: Workshop, exact: bool) -> Score
         [_threshold(clause.table[:, q], key) for q in range(clause.table.shape[1])]
     )
     block = int(np.ceil(np.sqrt(len(rank))))
+    key_form, query_form = _sides(clause, len(rank), shop, exact)
     pairs: list[Pair] = []
     for lead in range(int(max(key.max(), threshold.max())) // block + 1):
-        query = shop.form(clause.queries, (threshold // block > lead).astype(float), exact)
-        pairs.append((query * 2, shop.form(clause.keys, _same(key // block, lead), exact)))
+        query = query_form((threshold // block > lead).astype(float))
+        pairs.append((query * 2, key_form(_same(key // block, lead))))
         inside = threshold // block == lead
         for trail in range(block):
             rest = (inside & (threshold % block > trail)).astype(float)
             mine = _same(key, lead * block + trail)
             if rest.any() and mine.any():
-                query = shop.form(clause.queries, rest, exact) * 2
-                pairs.append((query, shop.form(clause.keys, mine, exact)))
+                pairs.append((query_form(rest) * 2, key_form(mine)))
     return Score(pairs, 2.0)
 
 
@@ -238,6 +280,6 @@ def _threshold(selected: Any, key: Vector) -> float:
     return float(key[selected].max()) + 1 if selected.any() else 0.0
 
 
-def _same(values: Vector, wanted: float) -> Vector:
+def _same(values: Any, wanted: float) -> Vector:
     same: Vector = (values == wanted).astype(float)
     return same
