@@ -8,9 +8,9 @@ from random_models import random_inputs, random_transformer
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
-from raspire.export import save, to_torch  # noqa: E402
+from raspire.export import load, save, to_torch  # noqa: E402
 from raspire.export.pytorch import GATES, PLAIN  # noqa: E402
-from raspire.transformer import families, forward  # noqa: E402
+from raspire.transformer import Builder, cost, families, forward, read, write  # noqa: E402
 
 
 def test_every_family_has_a_torch_form() -> None:
@@ -97,6 +97,15 @@ def test_a_saved_file_loads_with_weights_only(tmp_path) -> None:
     assert '"vocabulary"' in content["config"]
 
 
+@pytest.mark.parametrize("values", [False, True])
+def test_a_saved_file_is_the_whole_transformer(tmp_path, values: bool) -> None:
+    model = random_transformer(3, values=values)
+    again = load(save(model, tmp_path / "model.pt"))
+    inputs = random_inputs(model, 3)
+    np.testing.assert_array_equal(forward(again, inputs), forward(model, inputs))
+    assert cost(again) == cost(model)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_torch_compile_agrees() -> None:
@@ -106,3 +115,14 @@ def test_torch_compile_agrees() -> None:
     for length in (4,):
         ids = torch.from_numpy(random_inputs(model, 5, length=length))
         torch.testing.assert_close(compiled(ids), module(ids))
+
+
+def test_a_model_without_positions_comes_back_without(tmp_path) -> None:
+    b = Builder("twice")
+    x, y = b.space("x"), b.space("y")
+    b.values(write(x))
+    b.layer().units("twice", "linear", 2 * read(x), write(y))
+    b.numeric(read(y))
+    again = load(save(b.build(), tmp_path / "model.pt"))
+    assert again.embedding.positions is None
+    assert again.run([1.0, 2.0, 5.0]) == [2.0, 4.0, 10.0]

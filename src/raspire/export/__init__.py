@@ -63,9 +63,12 @@ def save(model: Transformer, path: str | Path, precision: str = "float64") -> Pa
 
 
 def load(path: str | Path) -> Transformer:
-    """The transformer of a ``.safetensors`` file written by :func:`save`."""
-    loaded: Transformer = _module("tensors").load_safetensors(path)
-    return loaded
+    """The transformer of a ``.safetensors`` or ``.pt`` file written by :func:`save`."""
+    if Path(path).suffix == ".pt":
+        model: Transformer = _module("pytorch").load_torch(path)
+    else:
+        model = _module("tensors").load_safetensors(path)
+    return model
 
 
 __all__ = ["load", "save", "to_lens", "to_onnx", "to_torch"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor, nn
 
 from raspire.export.config import config
@@ -277,3 +278,51 @@ def save_torch(model: Transformer, path: str | Path, *, precision: str = "float6
     text = json.dumps(config(model, precision))
     torch.save({"config": text, "state_dict": module.state_dict()}, content)
     return write_atomically(path, content.getvalue())
+
+
+def load_torch(path: str | Path) -> Transformer:
+    """The transformer of a file written by :func:`save_torch`, from its weights alone."""
+    import json
+
+    from raspire.errors import RaspLoadError
+    from raspire.export.tensors import assemble
+
+    if not Path(path).is_file():
+        raise RaspLoadError(f"there is no file {str(path)!r}")
+    content = torch.load(path, weights_only=True)
+    record, state = json.loads(content["config"]), content["state_dict"]
+    embedding = record["embedding"]
+    unplaced = embedding["max_length"] is None and not embedding["extend"]
+
+    def matrix(name: str) -> Any:
+        key, transposed = _key(name)
+        if key not in state or (key == "pos_embed" and unplaced):
+            return None
+        array = state[key].double().numpy()
+        side = sparse.csr_array if name.endswith((".output", *_TABLES)) else sparse.csc_array
+        return side(array.T if transposed else array)
+
+    def bias(name: str) -> Any:
+        key, _ = _key(name.replace("_bias", ""))
+        key = key.replace(".weight", ".bias")
+        return state[key].double().numpy() if key in state else None
+
+    return assemble(record, matrix, bias)
+
+
+_TABLES = ("tokens", "positions", "values")
+
+
+def _key(name: str) -> tuple[str, bool]:
+    """Where the state of a module holds a matrix of ours, and whether transposed."""
+    plain = {
+        "embedding.tokens": ("embed.weight", False),
+        "embedding.positions": ("pos_embed", False),
+        "embedding.values": ("embed_values.weight", True),
+        "unembedding": ("unembed.weight", True),
+    }
+    if name in plain:
+        return plain[name]
+    _, layer, kind, number, part = name.split(".")
+    place = "attn.heads" if kind == "heads" else "mlp"
+    return f"blocks.{layer}.{place}.{number}.{part}.weight", True

@@ -9,7 +9,7 @@ columns ("csc") are compressed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from raspire.export.labels import from_json
 from raspire.transformer import Embedding, Head, Layer, Transformer, Unembedding, Units, check
 
 Tensors = dict[str, NDArray[Any]]
+Get = Callable[[str], Any]
 
 
 def save_safetensors(model: Transformer, path: str | Path, *, precision: str = "float64") -> Path:
@@ -70,9 +71,7 @@ def load_safetensors(path: str | Path) -> Transformer:
             expected=str(FORMAT),
             found=str(record["format"]),
         )
-    model = _assemble(record, tensors)
-    check(model)
-    return model
+    return assemble(record, *_stored(record["shapes"], tensors))
 
 
 def _matrices(model: Transformer) -> Iterator[tuple[str, Any]]:
@@ -98,8 +97,8 @@ def _biases(model: Transformer) -> Iterator[tuple[str, NDArray[np.float64]]]:
                 yield f"layers.{i}.units.{j}.second_bias", units.second_bias
 
 
-def _assemble(record: dict[str, Any], tensors: Tensors) -> Transformer:
-    shapes = record["shapes"]
+def _stored(shapes: dict[str, list[Any]], tensors: Tensors) -> tuple[Get, Get]:
+    """How to get a matrix, and a bias, by name; None where there is none."""
 
     def matrix(name: str) -> Any:
         if name not in shapes:
@@ -113,6 +112,12 @@ def _assemble(record: dict[str, Any], tensors: Tensors) -> Transformer:
     def bias(name: str) -> NDArray[np.float64] | None:
         return tensors[name].astype(np.float64) if name in tensors else None
 
+    return matrix, bias
+
+
+def assemble(record: dict[str, Any], matrix: Get, bias: Get) -> Transformer:
+    """The transformer of a description, given its matrices and biases by name; checked."""
+
     def head(place: str, options: dict[str, Any]) -> Head:
         names = ("query", "key", "value", "output")
         arrays: dict[str, Any] = {n: matrix(f"{place}.{n}") for n in names}
@@ -121,7 +126,7 @@ def _assemble(record: dict[str, Any], tensors: Tensors) -> Transformer:
     def units(place: str, options: dict[str, Any]) -> Units:
         arrays = {n: matrix(f"{place}.{n}") for n in ("first", "second", "output")}
         biases = {n: bias(f"{place}.{n}") for n in ("first_bias", "second_bias")}
-        return Units(**options, **arrays, **biases)  # type: ignore[arg-type]
+        return Units(**options, **arrays, **biases)
 
     layers = tuple(
         Layer(
@@ -132,7 +137,7 @@ def _assemble(record: dict[str, Any], tensors: Tensors) -> Transformer:
     )
     out, unembedding = record["unembedding"], matrix("unembedding")
     assert unembedding is not None
-    return Transformer(
+    model = Transformer(
         record["name"],
         record["width"],
         _embedding(record["embedding"], *(matrix(f"embedding.{n}") for n in _TABLES)),
@@ -141,6 +146,8 @@ def _assemble(record: dict[str, Any], tensors: Tensors) -> Transformer:
         spaces(record),
         {name: from_json(note) for name, note in record["notes"].items()},
     )
+    check(model)
+    return model
 
 
 _TABLES = ("tokens", "positions", "values")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from raspire.library.layout import Block
-from raspire.transformer import Builder, Form, LayerBuilder, Space, beside, read, write
+from raspire.transformer import Builder, Form, LayerBuilder, Space, beside, read
 
 Index = NDArray[np.int64]
 
@@ -109,13 +108,3 @@ def groups(*coordinates: tuple[Index, int]) -> Index:
     for coordinate, size in coordinates:
         total = total * size + coordinate
     return total
-
-
-def size_of(*sizes: int) -> int:
-    """How many combinations :func:`groups` numbers."""
-    return prod(sizes)
-
-
-def scaled(space: Space, factor: float) -> Form:
-    """Write a multiple of one column into a space."""
-    return write(space, [[factor]])

@@ -155,8 +155,8 @@ class _Long:
         columns |= {self.left: positions.left, self.right: positions.right}
         columns |= {self.group[0]: positions.group, self.group[1]: positions.group**2}
         flag = self._flag(columns, positions)
-        projection = self._sum(self._products("x", "w", self.value, flag), "projection")
-        projected = self._means(projection, self.shape.inputs)
+        product = self._products("x", "w", self.value, flag)
+        projected = self._sum(self.b.layer(), product, "projection", self.shape.inputs)
         products = self._products("query", "key", projected, None)
         weight = self._weigh(products, columns, positions, flag)
         result = self._mix(weight, projected)
@@ -197,12 +197,8 @@ class _Long:
         layer.units(product.name, "bilinear", read(left), write(product), second=read(right))
         return product
 
-    def _sum(self, product: Space, name: str) -> tuple[LayerBuilder, Space, str]:
-        return self.b.layer(), product, name
-
-    def _means(self, part: tuple[LayerBuilder, Space, str], factor: float) -> Space:
-        """A layer: the mean over the group, times a factor of the shape."""
-        layer, product, name = part
+    def _sum(self, layer: LayerBuilder, product: Space, name: str, factor: float) -> Space:
+        """The mean over the group, times a factor of the shape."""
         total = self.b.space(name)
         target = write(total, [[factor]])
         self.at.average(layer, f"sum {product.name}", self.group, read(product), target)
@@ -217,7 +213,7 @@ class _Long:
     ) -> Space:
         """The scores and their exponentials; if stable, the row's maximum first."""
         layer = self.b.layer()
-        score = self._means((layer, product, "score"), sqrt(self.shape.d_k))
+        score = self._sum(layer, product, "score", sqrt(self.shape.d_k))
         exponent = read(score)
         if self.stable:
             layer = self.b.layer()
@@ -260,4 +256,4 @@ class _Long:
         self.at.copy(layer, "copy head", self.left, source, write(left))
         self.at.copy(layer, "copy w_o", self.right, read(self.value), write(right))
         product = self._multiply(layer, left, right)
-        return self._means((self.b.layer(), product, "result"), self.shape.merged + 1)
+        return self._sum(self.b.layer(), product, "result", self.shape.merged + 1)
