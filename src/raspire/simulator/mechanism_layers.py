@@ -12,7 +12,7 @@ from typing import Literal
 
 from raspire.errors import UnsupportedError
 from raspire.library.layout import Block, fetch, mean_over
-from raspire.program.embedding import exp, minimum, relu, tokens, where
+from raspire.program.embedding import exp, minimum, relu, tokens
 from raspire.program.nodes import SOp
 from raspire.simulator.construction import Construction, Softmax, input_shapes, stack
 from raspire.simulator.long import LongLayers
@@ -120,13 +120,12 @@ class _LinearScores(LongLayers):
         self.feature = _Feature(feature)
 
     def project(self) -> SOp:
-        """Features of queries and keys; values as they are."""
-        projections = super().project()
-        _, _, column = self.products["projections"].digits()
-        is_value = column >= 2 * self.shape.heads * self.shape.d_k
-        # both branches are computed everywhere: a value must not overflow the feature map
-        features = self.feature(where(is_value, 0.0, projections))
-        return where(is_value, projections, features).named("features")
+        """The features; only those of queries and keys are read."""
+        self.projections = super().project()
+        return self.feature(self.projections).named("features")
+
+    def value(self, projections: SOp, j: SOp, t: SOp, c: SOp) -> SOp:
+        return super().value(self.projections, j, t, c)
 
     def weigh(self, unscaled: SOp) -> SOp:
         return unscaled
