@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
-from raspire.paper.proofs import Definition, prove_enclosure, prove_identity
+from raspire.paper.attention import Definition
+from raspire.paper.proofs import prove_enclosure, prove_identity
 from raspire.program.nodes import Apply, Constant, Indices, Node, SOp
 from raspire.program.primitives import primitive
 from raspire.program.walk import rewrite
@@ -138,3 +140,17 @@ def test_a_larger_shape() -> None:
     found = prove_identity(u, prime=None, error=1e-20)
     assert found.holds
     assert found.details["trials"] >= 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"rotary": True}, {"relative": True, "mask": "causal"}, {"window": 2, "mask": "padding"}],
+    ids=str,
+)
+def test_positions_are_part_of_the_definition(options: dict[str, Any]) -> None:
+    u = UniversalSimulator(n=3, d=2, heads=2, d_k=2, d_v=1, **options)
+    assert prove_identity(u).holds
+    free = UniversalSimulator(n=3, d=2, heads=2, d_k=2, d_v=1, mask=options.get("mask", "none"))
+    if "window" in options:  # the same inputs, so the two can be taken for each other
+        free.construction = dataclasses.replace(free.construction, shape=u.construction.shape)
+        assert not prove_identity(free).holds

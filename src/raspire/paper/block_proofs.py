@@ -13,7 +13,8 @@ from typing import Any
 
 from raspire.arithmetic import Arithmetic
 from raspire.arithmetic.field import MERSENNE_61, PrimeField
-from raspire.paper.proofs import Definition, Matrix, drawn, positions, product
+from raspire.paper.attention import Definition, Matrix, product
+from raspire.paper.proofs import drawn, positions
 from raspire.program.primitives import primitive
 from raspire.simulator.block import BlockShape
 from raspire.simulator.block_simulator import BlockSimulator

@@ -21,11 +21,19 @@ from raspire.verify.certificate import Certificate
 if TYPE_CHECKING:
     from raspire.compile import Compiled
     from raspire.simulator.block_simulator import BlockSimulator
+    from raspire.simulator.mechanisms import Mechanism
     from raspire.simulator.networks import Network
     from raspire.simulator.universal import UniversalSimulator
 
     Subject = (
-        LaidOut | SOp | Approximation | UniversalSimulator | BlockSimulator | Network | Compiled
+        LaidOut
+        | SOp
+        | Approximation
+        | UniversalSimulator
+        | BlockSimulator
+        | Mechanism
+        | Network
+        | Compiled
     )
 else:
     Subject = Any

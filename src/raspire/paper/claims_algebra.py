@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from raspire.library import inverse, linear_algebra, sorting
 from raspire.library.layout import LaidOut
 from raspire.paper import definitions
+from raspire.paper.attention import product
 from raspire.paper.claims import Claim
-from raspire.paper.proofs import product
 from raspire.verify.certificate import Certificate
 from raspire.verify.degrees import VARIABLE, Degree
 from raspire.verify.exhaustive import exhaustive

@@ -9,7 +9,7 @@ from typing import Any
 from raspire.arithmetic import Arithmetic
 from raspire.arithmetic.field import PrimeField
 from raspire.library.layout import LaidOut, flatten, nest
-from raspire.paper.proofs import Matrix, product
+from raspire.paper.attention import Matrix, product
 from raspire.program.primitives import primitive
 from raspire.verify.certificate import Certificate
 from raspire.verify.degrees import CONSTANT, Degree

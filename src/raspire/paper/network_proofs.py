@@ -15,7 +15,8 @@ import numpy as np
 from raspire.arithmetic import Arithmetic
 from raspire.arithmetic.field import MERSENNE_61, PrimeField, Residue
 from raspire.errors import UnsupportedError
-from raspire.paper.proofs import Definition, Scale, drawn
+from raspire.paper.attention import Definition, Scale
+from raspire.paper.proofs import drawn
 from raspire.simulator.networks import (
     Network,
     long_network,

@@ -1,7 +1,7 @@
 """That U computes T(X): for all T and X of a shape over a finite field, and enclosed at given ones.
 
-The target is written here once more, from its definition and nothing else, in an arithmetic that
-is a parameter: the same lines run on field elements and on balls.
+The target's definition stands in :mod:`raspire.paper.attention`, in an arithmetic that is a
+parameter: the same lines run on field elements and on balls.
 """
 
 from __future__ import annotations
@@ -9,100 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from raspire.arithmetic import Arithmetic
 from raspire.arithmetic.ball import Balls
 from raspire.arithmetic.field import MERSENNE_61, PrimeField
+from raspire.paper.attention import Definition, Matrix, columns, dot, product
 from raspire.program.primitives import primitive
 from raspire.simulator.construction import Construction
 from raspire.simulator.target import AttentionTarget, Shape
 from raspire.simulator.universal import UniversalSimulator
 from raspire.verify.certificate import Certificate
-from raspire.verify.degrees import VARIABLE, Degree
 from raspire.verify.enclosure import enclosed, enclosure
 from raspire.verify.identity import FunctionSide, ProgramSide, identity
 
-Matrix = list[list[Any]]
-Scale = Callable[[Any, Arithmetic], Any]
-
-
-class Definition:
-    """T(X) from ⟨T, X⟩ by the textbook's formula, with the results in U's order."""
-
-    def __init__(self, construction: Construction, scale: Scale | None = None) -> None:
-        self.shape, self.n = construction.shape, construction.n
-        self.inputs = construction.inputs
-        self.by_head = len(construction.parts["result"].shape) == 3  # (heads, n, d_v)
-        self.scale = scale or self._scaled
-
-    def _scaled(self, score: Any, arithmetic: Arithmetic) -> Any:
-        return score / arithmetic.form(primitive("sqrt"))(self.shape.d_k)
-
-    def __call__(self, tokens: Sequence[Any], arithmetic: Arithmetic) -> list[Any]:
-        """The results as U orders them."""
-        heads = [self.head(t, tokens, arithmetic) for t in range(self.shape.heads)]
-        if self.by_head:
-            return [value for head in heads for row in head for value in row]
-        merged = [[value for head in heads for value in head[i]] for i in range(self.n)]
-        if self.shape.output:
-            merged = product([[*row, 1] for row in merged], self.matrix("WO", tokens))
-        return [value for row in merged for value in row]
-
-    def matrix(self, name: str, tokens: Sequence[Any]) -> Matrix:
-        """One input of ⟨T, X⟩."""
-        block = self.inputs[name]
-        rows, columns = block.shape
-        cells = tokens[block.base : block.end]
-        return [list(cells[columns * i : columns * (i + 1)]) for i in range(rows)]
-
-    def head(self, t: int, tokens: Sequence[Any], arithmetic: Arithmetic) -> Matrix:
-        """softmax(Q Kᵀ / sqrt(d_k)) V of head t."""
-        shape = self.shape
-        exp = arithmetic.form(primitive("exp"))
-        x, w = self.matrix("X", tokens), self.matrix("W", tokens)
-        keys_from, values_from = shape.heads * shape.d_k, 2 * shape.heads * shape.d_k
-        q = product(x, columns(w, t * shape.d_k, shape.d_k))
-        k = product(x, columns(w, keys_from + t * shape.d_k, shape.d_k))
-        v = product(x, columns(w, values_from + t * shape.d_v, shape.d_v))
-        result = []
-        for i in range(self.n):
-            seen = [j for j in range(self.n) if self.seen(i, j, tokens)]
-            weights = {j: exp(self.scale(dot(q[i], k[j]), arithmetic)) for j in seen}
-            whole = sum([weights[j] for j in seen[1:]], weights[seen[0]])
-            mixed = [dot(list(weights.values()), [v[j][c] for j in seen]) for c in range(shape.d_v)]
-            result.append([value / whole for value in mixed])
-        return result
-
-    def seen(self, i: int, j: int, tokens: Sequence[Any]) -> bool:
-        """Whether row i may see key j."""
-        if self.shape.mask == "padding":
-            return bool(tokens[self.inputs["seen"].base + j] == 1)
-        return self.shape.mask == "none" or j <= i
-
-    def degree(self) -> tuple[Degree, Degree]:
-        """The degree of a result and of an argument of exp, as the formula shows."""
-        entry = VARIABLE * VARIABLE  # of Q, K, V
-        score = (entry * entry).over(VARIABLE)  # sqrt(d_k) is a variable of its own
-        result = (VARIABLE * entry).summed(self.n).over(VARIABLE.summed(self.n))
-        if self.shape.output:
-            result = (result * VARIABLE).summed(self.shape.merged + 1)
-        return result, score
-
-
-def dot(left: list[Any], right: list[Any]) -> Any:
-    """The sum of products of two lists of equal length, at least 1."""
-    terms = [a * b for a, b in zip(left, right, strict=True)]
-    return sum(terms[1:], terms[0])
-
-
-def product(left: Matrix, right: Matrix) -> Matrix:
-    """The product of two matrices as nested lists."""
-    turned = [list(column) for column in zip(*right, strict=True)]
-    return [[dot(row, column) for column in turned] for row in left]
-
-
-def columns(matrix: Matrix, first: int, count: int) -> Matrix:
-    """Some neighbouring columns of a matrix."""
-    return [row[first : first + count] for row in matrix]
+__all__ = [
+    "Definition",
+    "Matrix",
+    "Padding",
+    "columns",
+    "described",
+    "dot",
+    "drawn",
+    "positions",
+    "product",
+    "prove_enclosure",
+    "prove_hierarchy",
+    "prove_identity",
+]
 
 
 def prove_identity(
