@@ -117,9 +117,10 @@ def claims() -> Mapping[str, Claim]:
     """Every claim by its key, in the paper's order."""
     from raspire.paper.claims_algebra import ALGEBRA, COMPILED
     from raspire.paper.claims_languages import APPROXIMATIONS, LANGUAGES, NETWORKS
+    from raspire.paper.claims_mechanisms import MECHANISMS
     from raspire.paper.claims_simulator import SIMULATORS
 
-    every = (*ALGEBRA, *COMPILED, *SIMULATORS, *LANGUAGES, *NETWORKS, *APPROXIMATIONS)
+    every = (*ALGEBRA, *COMPILED, *SIMULATORS, *MECHANISMS, *LANGUAGES, *NETWORKS, *APPROXIMATIONS)
     return {claim.key: claim for claim in every}
 
 
