@@ -11,8 +11,8 @@ from random_models import random_inputs, random_transformer
 
 from raspire.errors import RaspError
 from raspire.export import load, save
-from raspire.export.files import write_atomically
 from raspire.export.labels import from_json, to_json
+from raspire.files import write_whole
 from raspire.transformer import cost, forward
 
 
@@ -51,10 +51,10 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch) -> None:
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
-    target = write_atomically(tmp_path / "a.bin", b"old")
+    target = write_whole(tmp_path / "a.bin", b"old")
     monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(target, b"new")
+    with pytest.raises(RaspError, match="disk full"):
+        write_whole(target, b"new")
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
 

@@ -63,7 +63,9 @@ def compile_command(
     if report is not None and not report.holds:
         raise click.exceptions.Exit(1)
     if circuit:
-        _write(circuit, compiled.circuit.to_json())
+        from raspire.files import write_whole
+
+        write_whole(circuit, compiled.circuit.to_json())
     if path:
         _save(compiled, path, precision, rotate)
         if not as_json:
@@ -181,12 +183,3 @@ def _save(compiled: Compiled, path: str, precision: str, rotate: int | None) -> 
     if path.endswith(".rasp"):
         raise UnsupportedError("a transformer is not written as RASP", found=path)
     save(model, path, precision)
-
-
-def _write(path: str, text: str) -> None:
-    import os
-    from pathlib import Path
-
-    part = Path(f"{path}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)

@@ -68,16 +68,16 @@ def _write(array: object, path: str | None) -> None:
 
     import numpy as np
 
-    from raspire.export.files import write_atomically
+    from raspire.files import write_whole
 
     content = io.BytesIO()
     np.save(content, np.asarray(array))
-    write_atomically(path, content.getvalue())
+    write_whole(path, content.getvalue())
 
 
 def _write_report(report: dict[str, object], path: str) -> None:
     import json
 
-    from raspire.export.files import write_atomically
+    from raspire.files import write_whole
 
-    write_atomically(path, (json.dumps(report, indent=2, allow_nan=False) + "\n").encode())
+    write_whole(path, (json.dumps(report, indent=2, allow_nan=False) + "\n").encode())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
-from pathlib import Path
 
 import click
+
+from raspire.files import write_whole
 
 
 @click.group()
@@ -52,21 +51,12 @@ def errors(
     text = measured.table(found)
     click.echo(text)
     if table_path:
-        _write(table_path, text + "\n")
+        write_whole(table_path, text + "\n")
     if json_path:
-        _write(json_path, json.dumps(measured.data(found), indent=2) + "\n")
+        write_whole(json_path, json.dumps(measured.data(found), indent=2) + "\n")
     if picture:
         from raspire.show.error_plot import draw_errors
 
         draw_errors(found, picture)
         click.echo(f"picture written to {picture}")
     sys.exit(0 if all(entry.holds for entry in found) else 1)
-
-
-def _write(path: str, text: str) -> None:
-    """A file, whole or not at all."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, target)

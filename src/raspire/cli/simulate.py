@@ -14,6 +14,7 @@ from raspire.errors import RaspLoadError, RaspValueError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from raspire.cli.simulate_cross import CrossRun
     from raspire.simulator.block_run import BlockRun
     from raspire.simulator.run import Run
     from raspire.simulator.target import AttentionTarget
@@ -58,6 +59,7 @@ def _bytes(ctx: click.Context, option: click.Parameter, value: str) -> int:
 @click.option(
     "--softmax", type=click.Choice(["auto", "plain", "stable"]), default="auto", show_default=True
 )
+@click.option("--memory", "memory_path", help="Y: for cross-attention, an .npy file (rows, d).")
 @click.option("--block", "whole_block", is_flag=True, help="Run the whole encoder block.")
 @click.option("--out", "out_path", help="Write T(X) as computed by U to this .npy file.")
 @click.option("--report", "report_path", help="Write a report to this JSON file.")
@@ -77,6 +79,7 @@ def simulate(
     padding_path: str | None,
     construction: Any,
     softmax: str,
+    memory_path: str | None,
     whole_block: bool,
     out_path: str | None,
     report_path: str | None,
@@ -101,6 +104,24 @@ def simulate(
     for written in (out_path, report_path):
         _check_writable(written)
     path = weights_path(weights)
+    if memory_path is not None:
+        if (
+            input_path is None
+            or whole_block
+            or construction == "wide"
+            or softmax == "plain"
+            or mask
+        ):
+            raise click.UsageError(
+                "--memory needs --input and runs by the construction long with the stable "
+                "softmax; leave --text, --block, --mask, --construction and --softmax"
+            )
+        from raspire.cli.simulate_cross import simulate_cross
+
+        names = _names(query, key, value, output_map)
+        simulate_cross(path, _layer(layer), input_path, memory_path, heads, names, padding_path,
+                       out_path, report_path, budget, quiet)  # fmt: skip
+        return
     if whole_block:
         if _names(query, key, value, output_map) or construction == "wide" or softmax == "plain":
             raise click.UsageError(
@@ -308,21 +329,23 @@ def _progress(seconds: float, quiet: bool) -> Iterator[None]:
             clock.join()
 
 
-def _write_results(run: Run | BlockRun, out_path: str | None, report_path: str | None) -> None:
+def _write_results(
+    run: Run | BlockRun | CrossRun, out_path: str | None, report_path: str | None
+) -> None:
     import io
     import json
 
     import numpy as np
 
-    from raspire.export.files import write_atomically
+    from raspire.files import write_whole
 
     if out_path is not None:
         content = io.BytesIO()
         np.save(content, run.result)
-        write_atomically(out_path, content.getvalue())
+        write_whole(out_path, content.getvalue())
     if report_path is not None:
         text = json.dumps(run.report(), indent=2, allow_nan=False) + "\n"
-        write_atomically(report_path, text.encode())
+        write_whole(report_path, text.encode())
 
 
 def _conclude(run: Run | BlockRun) -> None:

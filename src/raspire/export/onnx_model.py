@@ -19,8 +19,8 @@ from scipy import sparse
 
 from raspire.errors import BudgetError, RaspLoadError
 from raspire.export.config import config
-from raspire.export.files import write_atomically
 from raspire.export.onnx_ops import GATES, PLAIN, Graph
+from raspire.files import write_whole
 from raspire.transformer import Head, Layer, Transformer, Units
 from raspire.transformer.families import gate_of
 from raspire.transformer.model import BOS_TYPE, PAD_TYPE, TOKEN_TYPE
@@ -47,7 +47,7 @@ def to_onnx(model: Transformer, precision: str = "float64") -> onnx.ModelProto:
 
 def save_onnx(model: Transformer, path: str | Path, *, precision: str = "float64") -> Path:
     """Write an ONNX file, whole or not at all; returns its path."""
-    return write_atomically(path, to_onnx(model, precision).SerializeToString())
+    return write_whole(path, to_onnx(model, precision).SerializeToString())
 
 
 class _Writer:

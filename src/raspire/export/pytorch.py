@@ -18,7 +18,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from raspire.export.config import config
-from raspire.export.files import write_atomically
+from raspire.files import write_whole
 from raspire.transformer import Head, Layer, Transformer, Units
 from raspire.transformer.families import gate_of
 from raspire.transformer.model import BOS_TYPE, PAD_TYPE, TOKEN_TYPE
@@ -277,7 +277,7 @@ def save_torch(model: Transformer, path: str | Path, *, precision: str = "float6
     content = io.BytesIO()
     text = json.dumps(config(model, precision))
     torch.save({"config": text, "state_dict": module.state_dict()}, content)
-    return write_atomically(path, content.getvalue())
+    return write_whole(path, content.getvalue())
 
 
 def load_torch(path: str | Path) -> Transformer:

@@ -19,8 +19,8 @@ from scipy import sparse
 
 from raspire.errors import RaspLoadError
 from raspire.export.config import FORMAT, config, head_options, spaces
-from raspire.export.files import write_atomically
 from raspire.export.labels import from_json
+from raspire.files import write_whole
 from raspire.transformer import Embedding, Head, Layer, Transformer, Unembedding, Units, check
 
 Tensors = dict[str, NDArray[Any]]
@@ -41,9 +41,9 @@ def save_safetensors(model: Transformer, path: str | Path, *, precision: str = "
     for name, bias in _biases(model):
         tensors[name] = bias.astype(precision)
     description = json.dumps({**config(model, precision), "shapes": shapes})
-    target = write_atomically(path, save(tensors, {"config": description, "format": "np"}))
+    target = write_whole(path, save(tensors, {"config": description, "format": "np"}))
     pretty = json.dumps(json.loads(description), indent=1)
-    write_atomically(target.with_suffix(".json"), pretty.encode())
+    write_whole(target.with_suffix(".json"), pretty.encode())
     return target
 
 

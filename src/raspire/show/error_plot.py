@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from raspire.errors import MissingExtraError, RaspValueError
+from raspire.files import write_whole
 from raspire.paper.errors import Entry
 
 COLOURS = {"float64": "#2f6f9f", "float32": "#c0622f"}
@@ -29,10 +28,7 @@ def draw_errors(found: Sequence[Entry], path: str | Path) -> None:
             found=target.name,
         )
     figure = _figure(found)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=target.suffix)
-    os.close(handle)
-    figure.savefig(temporary, dpi=150)
-    os.replace(temporary, target)
+    write_whole(target, lambda temporary: figure.savefig(temporary, dpi=150))
 
 
 def _figure(found: Sequence[Entry]) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from raspire.errors import RaspTypeError
+from raspire.files import write_whole
 from raspire.language.operators import full_average
 from raspire.language.trial import Trial, sequence_input
 from raspire.language.values import sequence_type
@@ -96,10 +97,7 @@ class Drawing:
         """Write the SVG picture to a file, whole or not at all."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.part")
-        temporary.write_text(self.svg(), encoding="utf-8")
-        temporary.replace(target)
-        return target
+        return write_whole(target, self.svg())
 
 
 def draw(program: Node, tokens: Any) -> Drawing:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from raspire.errors import RaspLoadError
+from raspire.files import write_whole
 
 Method: TypeAlias = Literal[
     "identity over a finite field",
@@ -48,11 +47,7 @@ class Certificate:
 
     def save(self, path: str | Path) -> None:
         """Write the certificate as JSON, whole or not at all."""
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(self.to_json() + "\n")
-        os.replace(temporary, target)
+        write_whole(path, self.to_json() + "\n")
 
     @staticmethod
     def from_json(text: str) -> Certificate:
