@@ -163,3 +163,30 @@ def test_cost_prints_both_constructions(raspire):
     code, _, errors = raspire("cost", "--n", 2, "--d", 4, "--heads", 3)
     assert code == 2
     assert "3 heads do not divide d = 4" in errors
+
+
+def test_a_layer_of_cross_attention_reads_a_memory(raspire, tmp_path):
+    weights = random_weights(np.random.default_rng(2), D, HEADS, 2, 2)
+    names, tensors = ("q_proj", "k_proj", "v_proj", "out_proj"), {}
+    for name, w, b in zip(names, weights[::2], weights[1::2], strict=True):
+        stem = f"model.decoder.layers.0.encoder_attn.{name}"
+        tensors[stem + ".weight"], tensors[stem + ".bias"] = np.ascontiguousarray(w.T), b
+    path, x, memory, out = (tmp_path / n for n in ("w.safetensors", "x.npy", "y.npy", "z.npy"))
+    save_file(tensors, path)
+    rng = np.random.default_rng(4)
+    both = rng.standard_normal((5, D))
+    np.save(x, both[:2])
+    np.save(memory, both[2:])
+    code, text, errors = raspire(
+        "simulate", path, "--heads", HEADS, "--input", x, "--memory", memory, "--out", out
+    )
+    assert (code, errors) == (0, "")
+    assert "a memory of 3 rows" in text
+    # queries see the last three rows of all five, which is what a key padding does
+    expected = plain_attention(
+        weights, both, HEADS, mask="padding", seen=np.array([0, 0, 1, 1, 1])
+    )[:2]
+    assert np.abs(np.load(out) - expected).max() < 1e-12
+    code, _, errors = raspire("simulate", path, "--heads", HEADS, "--input", x)
+    assert code == 2
+    assert "holds no attention layer 0" in errors

@@ -133,8 +133,12 @@ class GivenNames:
             )
 
 
-def find_layer(names: Iterable[str], layer: int | str, origin: str) -> LayerPlace:
+def find_layer(
+    names: Iterable[str], layer: int | str, origin: str, *, cross: bool = False
+) -> LayerPlace:
     """The attention layer with this number, or with this prefix where a number is ambiguous.
+
+    `cross` looks among the layers of cross-attention, and only among them.
 
     >>> find_layer(["encoder.layer.3.attention.self.query.weight"], 3, "a.safetensors").prefix
     'encoder.layer.3'
@@ -147,12 +151,12 @@ def find_layer(names: Iterable[str], layer: int | str, origin: str) -> LayerPlac
             hint="name the tensors: --q NAME --k NAME --v NAME --o NAME",
         )
     if isinstance(layer, str):
-        return _by_prefix(known, layer, origin)
-    own = [place for place in known if not _CROSS.search(place.prefix)]
+        return _by_prefix(known, layer, origin, cross)
+    own = [place for place in known if bool(_CROSS.search(place.prefix)) == cross]
     hits = [place for place in own if place.number == layer]
     if not hits:
         raise RaspNameError(
-            f"{origin} holds no attention layer {layer}",
+            f"{origin} holds no {'cross-' if cross else ''}attention layer {layer}",
             expected=f"one of the layers {_numbers(own)}",
             found=str(layer),
         )
@@ -166,13 +170,18 @@ def find_layer(names: Iterable[str], layer: int | str, origin: str) -> LayerPlac
     return hits[0]
 
 
-def _by_prefix(known: list[LayerPlace], prefix: str, origin: str) -> LayerPlace:
+def _by_prefix(known: list[LayerPlace], prefix: str, origin: str, cross: bool) -> LayerPlace:
     for place in known:
         if place.prefix == prefix.rstrip("."):
-            if _CROSS.search(prefix):
+            if cross and not _CROSS.search(prefix):
+                raise UnsupportedError(
+                    f"{prefix} is a self-attention layer", expected="a cross-attention layer"
+                )
+            if _CROSS.search(prefix) and not cross:
                 raise UnsupportedError(
                     f"{prefix} is a cross-attention layer",
-                    expected="self-attention; cross-attention waits for a later version",
+                    expected="self-attention",
+                    hint="a cross-attention layer reads a memory: --memory y.npy",
                 )
             return place
     raise RaspNameError(

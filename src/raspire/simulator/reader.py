@@ -56,6 +56,22 @@ def read_target(
     return _read(weights, config, layer, heads, names, mask)
 
 
+def read_cross_target(
+    path: str | Path,
+    layer: int | str = 0,
+    heads: int | None = None,
+    *,
+    names: GivenNames | None = None,
+    padding: bool = False,
+) -> AttentionTarget:
+    """Read a layer of cross-attention; `padding` says that rows of its memory may be hidden."""
+    weights = Weights.open(path)
+    config = ModelConfig.beside(Path(path))
+    mask: Mask = "padding" if padding else "none"
+    found = _read(weights, config, layer, heads, names, mask, cross=True)
+    return replace(found, rotary=None, window=None, notes=())
+
+
 def read_state(
     arrays: Mapping[str, Any],
     layer: int | str = 0,
@@ -77,8 +93,9 @@ def _read(
     heads: int | None,
     names: GivenNames | None,
     mask: Mask | None,
+    cross: bool = False,
 ) -> AttentionTarget:
-    place = None if names is not None else find_layer(weights, layer, weights.origin)
+    place = find_layer(weights, layer, weights.origin, cross=cross) if names is None else None
     prefix = _prefix(names) if place is None else place.prefix
     config = config.part(prefix) if config is not None else None
     if config is not None:
