@@ -13,10 +13,11 @@ from raspire.arithmetic import Arithmetic, arithmetic_named
 from raspire.evaluate import contraction
 from raspire.evaluate.batches import batch
 from raspire.evaluate.columns import Column
-from raspire.evaluate.engine import Run, Tick
+from raspire.evaluate.engine import Run
 from raspire.evaluate.explain import explain
 from raspire.evaluate.fields import by_columns
 from raspire.evaluate.inputs import column_of, given_as, positions_of
+from raspire.evaluate.joins import Tick
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Array, Positions, Span, compact
 from raspire.evaluate.progress import shown

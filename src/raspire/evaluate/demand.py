@@ -92,7 +92,7 @@ def index_column(positions: Positions, length: int) -> Column:
         if positions.start >= 0 and positions.stop <= length:
             return columns.indices(positions.start, positions.stop)
         return Column("i", as_array(positions) % length, bounds=(0, length - 1))
-    if len(positions) and positions[-1] >= length:
+    if len(positions) and int(positions.max()) >= length:
         return Column("i", positions % length, bounds=(0, length - 1))
     return Column("i", positions, bounds=(0, length - 1))
 

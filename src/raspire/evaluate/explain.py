@@ -13,11 +13,11 @@ import numpy as np
 from raspire.arithmetic import FLOAT64
 from raspire.evaluate import contraction
 from raspire.evaluate.demand import Demand
-from raspire.evaluate.engine import plans_of, single_hardmax
 from raspire.evaluate.inputs import positions_of
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Positions, Span, compact
 from raspire.evaluate.selectors import clauses as clauses_of
+from raspire.evaluate.selectors import plans_of, single_hardmax
 from raspire.program.nodes import Aggregate, Apply, Indices, Node, SOp, Tokens, Width
 from raspire.program.printing import expression
 

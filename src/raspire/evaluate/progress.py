@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from raspire.evaluate.engine import Tick
+from raspire.evaluate.joins import Tick
 
 PATIENCE = 1.0
 """Seconds before anything is shown."""

@@ -8,8 +8,9 @@ outcomes, ``not`` takes the others, ``or`` adds a disjoint rest, and nothing is 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from raspire.errors import RaspError
 from raspire.program.nodes import (
@@ -245,3 +246,71 @@ def _clause(conjunction: Conjunction, strict: set[tuple[int, int]]) -> Clause | 
     if len(unequal) > 2:
         return None
     return Clause(tuple(equal), tuple(unequal), tuple(on_keys), tuple(on_queries), hardmax)
+
+
+def lexicographic(found: list[Clause]) -> tuple[Clause, Clause] | None:
+    """Two clauses that together are one lexicographic order of two tests."""
+    for first, second in itertools.permutations(found, 2):
+        if len(first.unequal) != 1 or len(second.unequal) != 1 or first.unequal[0][2] & EQUAL:
+            continue
+        key, query = first.unequal[0][:2]
+        more = [pair for pair in second.equal if not among(pair, first.equal)]
+        if (
+            len(second.equal) == len(first.equal) + 1
+            and len(more) == 1
+            and more[0][0] is key
+            and more[0][1] is query
+            and alike(first.key_filters, second.key_filters)
+            and alike(first.query_filters, second.query_filters)
+        ):
+            return first, second
+    return None
+
+
+def among(pair: tuple[SOp, SOp], pairs: Sequence[tuple[SOp, SOp]]) -> bool:
+    """Whether this very pair of s-ops is one of the pairs."""
+    return any(pair[0] is k and pair[1] is q for k, q in pairs)
+
+
+def alike(a: Sequence[tuple[SOp, SOp, int]], b: Sequence[tuple[SOp, SOp, int]]) -> bool:
+    """Whether two clauses have the very same filters."""
+    return len(a) == len(b) and all(
+        any(k is k2 and q is q2 and m == m2 for k2, q2, m2 in b) for k, q, m in a
+    )
+
+
+def plans_of(found: list[Clause]) -> str:
+    """How the clauses of a selector run, in a few words."""
+    pair = lexicographic(found)
+    if pair is None:
+        return " + ".join(map(plan_of, found))
+    rest = [plan_of(clause) for clause in found if clause is not pair[0] and clause is not pair[1]]
+    keys = plan_of(pair[0]).replace("in one order", "in one order of two keys")
+    return " + ".join([keys, *rest])
+
+
+def single_hardmax(found: list[Clause] | None) -> TypeGuard[list[Clause]]:
+    """Whether a hard maximum among these clauses needs no matrix."""
+    return (
+        found is not None
+        and len(found) == 1
+        and found[0].hardmax is None
+        and len(found[0].unequal) < 2
+    )
+
+
+def plan_of(clause: Clause) -> str:
+    """How a clause runs, in a few words."""
+    equal = len(clause.equal)
+    keys = f"group by {equal} key{'s' if equal > 1 else ''}" if equal else ""
+    if len(clause.unequal) == 1:
+        found = "running sums" + (f" within {keys}" if keys else " in one order")
+    elif clause.unequal:
+        found = "two-way dominance" + (f" within {keys}" if keys else "")
+    else:
+        found = keys or "one mean of all keys"
+    if clause.key_filters:
+        found += ", filtered keys"
+    if clause.query_filters:
+        found += ", filtered queries"
+    return found
