@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
 from raspire.arithmetic import FLOAT64
+from raspire.errors import UnsupportedError
 from raspire.paper import block_proofs
 from raspire.paper.block_proofs import BlockDefinition, prove_block
+from raspire.paper.network_proofs import prove_block_network
 from raspire.simulator.block import BlockShape, EncoderBlock, FeedForward, Norm
 from raspire.simulator.block_simulator import BlockSimulator
 from raspire.simulator.direct_block import block_result
+from raspire.simulator.networks.native_block import native_block_network
 from raspire.simulator.target import AttentionTarget, Shape
 
 KINDS: list[tuple[Any, Any, Any, bool, Any]] = [
@@ -37,6 +41,25 @@ def test_u_is_the_block_for_all_weights(
     assert found.error_probability < 1e-10
 
 
+@pytest.mark.parametrize(("order", "norm", "act", "gated", "mask"), KINDS)
+def test_the_weights_of_native_are_the_block_too(
+    order: Any, norm: Any, act: Any, gated: bool, mask: Any
+) -> None:
+    shape = simulator(order, norm, act, gated, mask).shape
+    network = native_block_network(shape)
+    if mask == "padding":
+        with pytest.raises(UnsupportedError, match="padding mask"):
+            prove_block_network(network, 2)
+        return
+    found = prove_block_network(network, 2)
+    assert found.holds, found.details
+    assert found.error_probability < 1e-10
+    layers = list(network.model.layers)
+    layers[-1] = dataclasses.replace(layers[-1], units=layers[-1].units[:-1])
+    spoiled = dataclasses.replace(network.model, layers=tuple(layers))
+    assert not prove_block_network(dataclasses.replace(network, model=spoiled), 2).holds
+
+
 def test_another_block_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     u = simulator(*KINDS[0])
     for name in ("norm", "fed", "attended"):
@@ -50,7 +73,7 @@ def test_another_block_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
 
             patch.setattr(BlockDefinition, name, wrong)
             assert not prove_block(u).holds, name
-    monkeypatch.setattr(block_proofs, "activation", lambda name, a: a.form(_relu()))
+    monkeypatch.setattr(block_proofs, "activation", lambda name, a, named: a.form(_relu()))
     assert not prove_block(u).holds
 
 

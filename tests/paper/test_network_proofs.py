@@ -88,7 +88,7 @@ def test_another_scale_is_refused_by_name() -> None:
     other = dataclasses.replace(
         network, model=dataclasses.replace(network.model, layers=tuple(layers))
     )
-    assert irrational_weights(network) == {1 / np.sqrt(2)}
+    assert irrational_weights(network.model) == {1 / np.sqrt(2)}
     with pytest.raises(UnsupportedError, match="irrational numbers that this proof cannot name"):
         prove_network(other, 2)
 

@@ -24,10 +24,14 @@ from raspire.verify.identity import FunctionSide, ProgramSide, identity
 
 
 class BlockDefinition(Definition):
-    """An encoder block by the textbook, in any arithmetic."""
+    """An encoder block by the textbook, in any arithmetic.
 
-    def __init__(self, simulator: BlockSimulator) -> None:
+    ``named`` takes the tanh form of gelu as one named function, as a network's units do.
+    """
+
+    def __init__(self, simulator: BlockSimulator, *, named: bool = False) -> None:
         super().__init__(simulator.construction)
+        self.named = named
         self.block: BlockShape = simulator.shape
         self.rows: Matrix | None = None  # what attention reads instead of X
 
@@ -79,7 +83,7 @@ class BlockDefinition(Definition):
         """The feed-forward part of every row."""
         extended = [[*row, 1] for row in rows]
         hidden = product(extended, self.matrix("up", tokens))
-        act = activation(self.block.activation, arithmetic)
+        act = activation(self.block.activation, arithmetic, named=self.named)
         if self.block.gated:
             gate = product(extended, self.matrix("gate", tokens))
             pairs = zip(gate, hidden, strict=True)
@@ -140,8 +144,10 @@ class Counted:
         return (act * VARIABLE).summed(self.block.hidden) + VARIABLE
 
 
-def activation(name: str, arithmetic: Arithmetic) -> Callable[[Any], Any]:
+def activation(name: str, arithmetic: Arithmetic, *, named: bool = False) -> Callable[[Any], Any]:
     """An activation in an arithmetic."""
+    if named and name == "gelu_tanh":
+        return lambda x: arithmetic.function(name, x)  # type: ignore[attr-defined]
     if name != "gelu_tanh":
         return arithmetic.form(primitive(name))
     tanh = arithmetic.form(primitive("tanh"))
@@ -155,6 +161,23 @@ def added(left: Matrix, right: Matrix) -> Matrix:
     return [[a + b for a, b in zip(r, s, strict=True)] for r, s in zip(left, right, strict=True)]
 
 
+def drawn_block(
+    simulator: BlockSimulator, seen: Sequence[int] | None = None
+) -> Callable[[PrimeField], list[Any]]:
+    """⟨block, X⟩ of random elements, with one eps for all columns of a norm."""
+    construction = simulator.construction
+    inputs = drawn(construction, seen)
+
+    def sequence(field: PrimeField) -> list[Any]:
+        tokens = inputs(field)
+        for name in ("norm1", "norm2"):
+            block, d = construction.inputs[name], simulator.shape.attention.d
+            tokens[block.base + 2 * d : block.end] = [field.draw()] * d
+        return tokens
+
+    return sequence
+
+
 def prove_block(
     simulator: BlockSimulator,
     *,
@@ -166,20 +189,11 @@ def prove_block(
     """U(⟨block, X⟩) is the block's output for all blocks and X of the shape, over GF(p)."""
     construction = simulator.construction
     definition = BlockDefinition(simulator)
-    inputs = drawn(construction, seen)
-
-    def sequence(field: PrimeField) -> list[Any]:
-        tokens = inputs(field)
-        for name in ("norm1", "norm2"):  # one eps for all columns
-            block, d = construction.inputs[name], simulator.shape.attention.d
-            tokens[block.base + 2 * d : block.end] = [field.draw()] * d
-        return tokens
-
     return identity(
         f"U for blocks (n={simulator.n}, {simulator.shape}) returns every block's output",
         ProgramSide(construction.program, positions(construction)),
         FunctionSide(lambda tokens, field: definition(tokens, field), *definition.degree()),
-        sequence,
+        drawn_block(simulator, seen),
         error=error,
         prime=prime,
         seed=seed,

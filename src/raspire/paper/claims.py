@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from raspire.simulator.block_simulator import BlockSimulator
     from raspire.simulator.mechanisms import Mechanism
     from raspire.simulator.networks import Network
+    from raspire.simulator.networks.native_block import BlockNetwork
     from raspire.simulator.universal import UniversalSimulator
 
     Subject = (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         | BlockSimulator
         | Mechanism
         | Network
+        | BlockNetwork
         | Compiled
     )
 else:
@@ -101,7 +103,7 @@ def row(subject: Subject) -> Row:
     )
 
 
-def _network_row(network: Network | Compiled) -> Row:
+def _network_row(network: Network | BlockNetwork | Compiled) -> Row:
     counted = network.cost
     return Row(
         counted.attention_depth,

@@ -10,10 +10,11 @@ import numpy as np
 from raspire.paper.block_proofs import prove_block
 from raspire.paper.claims import Claim
 from raspire.paper.measures import NEAR, measured_network, random_target
-from raspire.paper.network_proofs import named_network, prove_network
+from raspire.paper.network_proofs import named_network, prove_block_network, prove_network
 from raspire.paper.proofs import prove_hierarchy, prove_identity
 from raspire.simulator.block import BlockShape
 from raspire.simulator.block_simulator import BlockSimulator
+from raspire.simulator.networks.native_block import native_block_network
 from raspire.simulator.target import Shape
 from raspire.simulator.universal import UniversalSimulator
 from raspire.verify.certificate import Certificate
@@ -115,6 +116,20 @@ def _block(key: str, shape: BlockShape, layers: int, statement: str) -> Claim:
     )
 
 
+def _block_network(key: str, shape: BlockShape, layers: int, statement: str) -> Claim:
+    return Claim(
+        key,
+        "Theorem 9, extended",
+        statement,
+        "tokens hold the rows of every matrix of the block, then the rows of X",
+        lambda: native_block_network(shape),
+        (2, layers),
+        WEIGHTS,
+        lambda: prove_block_network(native_block_network(shape), N),
+        kind="network",
+    )
+
+
 BERT = BlockShape(MANY, hidden=3, activation="gelu", gated=False, norm="layer", order="post")
 LLAMA = BlockShape(
     replace(MANY, mask="causal"), hidden=3, activation="silu", gated=True, norm="rms", order="pre"
@@ -166,6 +181,8 @@ SIMULATORS: tuple[Claim, ...] = (
     _block(
         "block-post-norm", BERT, 19, "U runs whole encoder blocks: layer norms, gelu, post-norm"
     ),
+    _block_network("network-block-post-norm", BERT, 13, "U as weights for whole blocks, every n"),
+    _block_network("network-block-pre-norm", LLAMA, 11, "the same for RMS norms and SwiGLU"),
     _block("block-pre-norm", LLAMA, 19, "U runs whole causal blocks: RMS norms, SwiGLU, pre-norm"),
     Claim(
         "soft-by-hard",

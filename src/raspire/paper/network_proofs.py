@@ -7,7 +7,7 @@ says that the network returns attention with the scale that c gives, whatever c 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,10 @@ from raspire.arithmetic import Arithmetic
 from raspire.arithmetic.field import MERSENNE_61, PrimeField, Residue
 from raspire.errors import UnsupportedError
 from raspire.paper.attention import Definition, Scale
+from raspire.paper.block_proofs import BlockDefinition, drawn_block
 from raspire.paper.proofs import drawn
+from raspire.simulator.block import BlockShape, EncoderBlock, FeedForward, Norm
+from raspire.simulator.block_simulator import BlockSimulator
 from raspire.simulator.networks import (
     Network,
     long_network,
@@ -24,42 +27,47 @@ from raspire.simulator.networks import (
     pair_network,
     wide_network,
 )
+from raspire.simulator.networks.native_block import BlockNetwork
 from raspire.simulator.target import AttentionTarget, Shape
 from raspire.simulator.universal import UniversalSimulator
 from raspire.transformer.layer import Head, Units
+from raspire.transformer.model import Transformer
 from raspire.verify.certificate import Certificate
 from raspire.verify.degrees import Degree
 from raspire.verify.identity import FunctionSide, identity
 from raspire.verify.network import Forward
 
+Decode = Callable[[Any], Any]
 
-class SimulatorSide:
-    """A network on the same ⟨T, X⟩ as the program `wide`, rearranged for it."""
 
-    def __init__(self, network: Network, n: int, seen: Sequence[int] | None = None) -> None:
-        self.network, self.n, self.seen = network, n, seen
-        shape = network.shape
-        self.program = UniversalSimulator(
-            n, shape.d, shape.heads, shape.d_k, shape.d_v, "wide", "plain", shape.mask, shape.output
-        )
-        target, x = labelled(shape, n)
-        padding = None if shape.mask != "padding" else np.ones(n) if seen is None else seen
-        self.own = np.asarray(network.encode(target, x, padding))
-        self.ours = np.asarray(self.program.encode(target, x, padding))
+class ArrangedSide:
+    """A network on the same input as a program of U, rearranged for it.
+
+    ``own`` and ``ours`` are one input with labels for numbers, as the network and as the program
+    receive it: where a label stands is where its number goes.
+    """
+
+    def __init__(
+        self, model: Transformer, own: Any, ours: Any, positions: Any, decode: Decode | None = None
+    ) -> None:
+        self.model, self.decode = model, decode
+        table = np.asarray(own)
+        self.own = table if table.ndim == 2 else table[:, None]
+        self.ours = np.asarray(ours)
+        self.positions = [int(p) for p in positions]
         self._last: Forward | None = None
 
     def run(self, tokens: Sequence[Any], field: PrimeField) -> list[Any]:
         """The network's results, row after row."""
         value = {label: tokens[p] for p, label in enumerate(self.ours.tolist()) if label > 1}
         value |= {0.0: 0, 1.0: 1}
-        table = self.own if self.own.ndim == 2 else self.own[:, None]
-        inputs = [[value[label] for label in row] for row in table.tolist()]
-        self._last = Forward(self.network.model, inputs, field)
-        rows = self._last.result([int(p) for p in self.network.sorted_positions(self.n)])
+        inputs = [[value[label] for label in row] for row in self.own.tolist()]
+        self._last = Forward(self.model, inputs, field)
+        rows = self._last.result(self.positions)
         cells = np.empty((len(rows), len(rows[0])), dtype=object)
         for place, row in enumerate(rows):
             cells[place, :] = row
-        return list(self.network.decode(cells, self.n).ravel())
+        return list((cells if self.decode is None else self.decode(cells)).ravel())
 
     def degree(self) -> tuple[Degree, Degree]:
         """By the sparse matrices, after a run."""
@@ -67,13 +75,18 @@ class SimulatorSide:
         return self._last.degree(), self._last.arguments
 
 
-def labelled(shape: Shape, n: int) -> tuple[AttentionTarget, Any]:
-    """A target and an input whose entries are different integers from 2 on: where does each go?"""
+def fresh_labels() -> Callable[..., Any]:
+    """A maker of arrays of different integers from 2 on."""
     counter = iter(range(2, 1 << 30))
 
     def fresh(*sizes: int) -> Any:
         return np.array([next(counter) for _ in range(int(np.prod(sizes)))], float).reshape(sizes)
 
+    return fresh
+
+
+def labelled(shape: Shape, n: int, fresh: Callable[..., Any]) -> tuple[AttentionTarget, Any]:
+    """A target and an input whose entries are labels."""
     h, d = shape.heads, shape.d
     return (
         AttentionTarget.from_arrays(
@@ -89,6 +102,24 @@ def labelled(shape: Shape, n: int) -> tuple[AttentionTarget, Any]:
         ),
         fresh(n, d),
     )
+
+
+def labelled_block(shape: BlockShape, n: int) -> tuple[EncoderBlock, Any]:
+    """An encoder block and an input whose entries are labels."""
+    fresh = fresh_labels()
+    target, x = labelled(shape.attention, n, fresh)
+    d, hidden = shape.attention.d, shape.hidden
+    part = FeedForward(
+        fresh(d, hidden),
+        fresh(hidden),
+        fresh(hidden, d),
+        fresh(d),
+        shape.activation,
+        fresh(d, hidden) if shape.gated else None,
+        fresh(hidden) if shape.gated else None,
+    )
+    one, two = (Norm(fresh(d), fresh(d), float(fresh(1)[0]), shape.norm) for _ in range(2))
+    return EncoderBlock(target, part, one, two, shape.order), x
 
 
 def named_network(
@@ -128,32 +159,76 @@ def prove_network(
     True
     """
     if network.shape.mask == "padding":
-        raise UnsupportedError(
-            "networks with a padding mask are proved as programs",
-            expected="a mask none or causal",
-            found="padding",
-        )
-    left = SimulatorSide(network, n)
-    construction = left.program.construction
-    definition = Definition(construction, _scale(network))
+        raise _no_padding()
+    shape = network.shape
+    program = UniversalSimulator(
+        n, shape.d, shape.heads, shape.d_k, shape.d_v, "wide", "plain", shape.mask, shape.output
+    )
+    target, x = labelled(shape, n, fresh_labels())
+    left = ArrangedSide(
+        network.model,
+        network.encode(target, x, None),
+        program.encode(target, x),
+        network.sorted_positions(n),
+        lambda cells: network.decode(cells, n),
+    )
+    definition = Definition(program.construction, _scale(network.model, shape.d_k))
     definition.by_head = False
     right = FunctionSide(lambda tokens, field: definition(tokens, field), *definition.degree())
     return identity(
-        f"the weights of {network.name} ({network.shape}) return T(X) for every T and X, n={n}",
+        f"the weights of {network.name} ({shape}) return T(X) for every T and X, n={n}",
         left,
         right,
-        drawn(construction),
+        drawn(program.construction),
         error=error,
         prime=prime,
         seed=seed,
     )
 
 
-def _scale(network: Network) -> Scale:
+def prove_block_network(
+    network: BlockNetwork,
+    n: int,
+    *,
+    error: float = 1e-9,
+    prime: int | None = MERSENNE_61,
+    seed: int = 0,
+) -> Certificate:
+    """The network returns the output of every encoder block of its shape, over GF(p)."""
+    shape = network.shape
+    if shape.attention.mask == "padding":
+        raise _no_padding()
+    program = BlockSimulator(n, shape, "plain")
+    block, x = labelled_block(shape, n)
+    encoded = network.encode(block, x)
+    places = range(network.tokens.count, len(encoded))
+    left = ArrangedSide(network.model, encoded, program.encode(block, x), places)
+    definition = BlockDefinition(program, named=True)
+    definition.scale = _scale(network.model, shape.attention.d_k)
+    right = FunctionSide(lambda tokens, field: definition(tokens, field), *definition.degree())
+    return identity(
+        f"the weights of the network for blocks ({shape}) return every block's output, n={n}",
+        left,
+        right,
+        drawn_block(program),
+        error=error,
+        prime=prime,
+        seed=seed,
+    )
+
+
+def _no_padding() -> UnsupportedError:
+    return UnsupportedError(
+        "networks with a padding mask are proved as programs",
+        expected="a mask none or causal",
+        found="padding",
+    )
+
+
+def _scale(model: Transformer, d_k: int) -> Scale:
     """The target's scale in terms of the irrational number that stands among the weights."""
-    d_k = network.shape.d_k
     root = float(np.sqrt(d_k))
-    found = irrational_weights(network)
+    found = irrational_weights(model)
     strange = found - {root, 1 / root}
     if strange or len(found) > 1:
         raise UnsupportedError(
@@ -170,11 +245,11 @@ def _scale(network: Network) -> Scale:
     return scaled
 
 
-def irrational_weights(network: Network) -> set[float]:
+def irrational_weights(model: Transformer) -> set[float]:
     """The weights (and scales of softmax heads) that are no simple fractions."""
     field = PrimeField()
     numbers: set[float] = set()
-    for layer in network.model.layers:
+    for layer in model.layers:
         parts: list[Head | Units] = [*layer.heads, *layer.units]
         for matrix in (matrix for part in parts for matrix in part.matrices.values()):
             numbers.update(matrix.data.tolist())

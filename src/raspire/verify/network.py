@@ -8,7 +8,7 @@ functions and a quotient.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,12 +16,18 @@ from scipy import sparse
 
 from raspire.arithmetic.field import PrimeField, Residue
 from raspire.errors import RaspTypeError, UnsupportedError
-from raspire.program.primitives import primitive
+from raspire.program.primitives import PRIMITIVES, primitive
 from raspire.transformer.families import gate_of
 from raspire.transformer.layer import Head, Layer, Units
 from raspire.transformer.model import Transformer
 from raspire.verify.degrees import CONSTANT, VARIABLE, Degree
 
+ON_INTEGERS: dict[str, Callable[[Any], int]] = {
+    "step": lambda x: int(x > 0),
+    "zero": lambda x: int(x == 0),
+    "sign": lambda x: int(x > 0) - int(x < 0),
+    "floor": lambda x: int(x // 1),
+}
 Row = dict[int, Any]  # slot -> value; a slot that is not there holds 0
 Degrees = dict[int, Degree]
 
@@ -205,7 +211,20 @@ class Forward:
             return value * argument
         if isinstance(value, int) and value == 0:
             return 0
-        return value * self.field.form(primitive(gate))(argument)
+        return value * self._function(gate, argument)
+
+    def _function(self, gate: str, argument: Any) -> Any:
+        if not isinstance(argument, Residue) and gate in ON_INTEGERS:
+            return ON_INTEGERS[gate](argument)
+        if gate in PRIMITIVES:
+            return self.field.form(primitive(gate))(argument)
+        if gate in ON_INTEGERS:
+            raise RaspTypeError(
+                f"the gate {gate} compares a value that depends on the input",
+                expected="integers, which addresses and counts are",
+                found=repr(argument),
+            )
+        return self.field.function(gate, argument)
 
     def _unit_degree(self, family: str, first: Degree, second: Degree) -> Degree:
         gate = gate_of(family)
