@@ -77,6 +77,29 @@ def test_the_command_prints_and_writes(small_encoder, monkeypatch, capsys, tmp_p
     assert np.load(out).tolist() == facts["embedding"]
 
 
+def test_several_sentences_are_compared(small_encoder, monkeypatch, capsys, tmp_path):
+    texts, out = ("attention", "simulates", "attention"), tmp_path / "e.npy"
+    monkeypatch.setattr(
+        "sys.argv", ["raspire", "embed", str(small_encoder), *texts, "--quiet", "--out", str(out)]
+    )
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "Cosines between the embeddings:"
+    rows = np.load(out)
+    lengths = np.linalg.norm(rows, axis=1)
+    cosine = rows[0] @ rows[1] / lengths[0] / lengths[1]
+    assert printed[1].split() == ["1.0000", f"{cosine:.4f}", "1.0000", "attention"]
+    assert np.array_equal(rows[0], rows[2])
+
+
+def test_a_text_that_the_pipeline_would_cut_off_is_refused(small_encoder):
+    (small_encoder / "sentence_bert_config.json").write_text('{"max_seq_length": 2}')
+    with pytest.raises(RaspError, match="too long for the sentence encoder"):
+        embed_sentence(small_encoder, "attention simulates itself")
+
+
 def test_modules_of_a_sentence_encoder(tmp_path):
     assert Pool.of(tmp_path) == Pool("mean", unit=False)
 

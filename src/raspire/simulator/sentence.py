@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from raspire.errors import RaspLoadError, UnsupportedError
+from raspire.errors import RaspLoadError, RaspValueError, UnsupportedError
 from raspire.evaluate import BUDGET
 from raspire.library.norms import norm_rows, pool_rows
+from raspire.simulator.block import EncoderBlock
 from raspire.simulator.block_reader import read_block
 from raspire.simulator.block_simulator import BlockSimulator
 from raspire.simulator.encoder import Encoder
@@ -114,53 +116,96 @@ class SentenceRun:
         }
 
 
-def embed_sentence(
-    path: str | Path,
-    text: str,
-    *,
-    budget: int = BUDGET,
-    progress: Callable[[int, int], None] = lambda layer, layers: None,
-) -> SentenceRun:
-    """Run every layer of a pretrained encoder through U, beside the direct computation.
+class SentenceEncoder:
+    """A pretrained sentence encoder whose every layer is run by one U for blocks.
 
-    `path` is a weights file or its folder with `config.json` and `tokenizer.json`; `progress` is
-    told the number of layers done. Raises RaspError for what is not there or not supported.
+    `path` is a weights file or its folder with `config.json` and `tokenizer.json`. Raises
+    RaspError for what is not there or not supported.
     """
-    encoder = Encoder.open(path)
-    pool = Pool.of(encoder.folder)
-    ids, names = encoder.tokens(text)
-    x, direct = _embedded(encoder, ids), encoder.embed(ids)
-    simulator = BlockSimulator.for_block(read_block(path, 0), len(ids))
-    differences, spent, spent_direct = [], 0.0, 0.0
-    for layer in range(encoder.layers):
-        block = read_block(path, layer)
-        start = time.perf_counter()
-        x = simulator(block, x, budget=budget)
-        middle = time.perf_counter()
-        direct = encoder.block(direct, layer)
-        spent, spent_direct = spent + middle - start, spent_direct + time.perf_counter() - middle
-        differences.append(float(np.abs(x - direct).max()))
-        progress(layer + 1, encoder.layers)
-    return SentenceRun(
-        tuple(names),
-        simulator,
-        pool,
-        x,
-        pool(x),
-        pool.direct(direct),
-        tuple(differences),
-        spent,
-        spent_direct,
-        peak_bytes(),
-    )
+
+    def __init__(self, path: str | Path) -> None:
+        self.encoder = Encoder.open(path)
+        self.pool = Pool.of(self.encoder.folder)
+        self.longest = _longest(self.encoder.folder)
+        self._simulators: dict[int, BlockSimulator] = {}
+
+    @cached_property
+    def blocks(self) -> list[EncoderBlock]:
+        """Every layer, read once."""
+        return [read_block(self.encoder.path, layer) for layer in range(self.encoder.layers)]
+
+    def simulator(self, n: int) -> BlockSimulator:
+        """The U for sentences of n tokens."""
+        if n not in self._simulators:
+            self._simulators[n] = BlockSimulator.for_block(self.blocks[0], n)
+        return self._simulators[n]
+
+    def __call__(
+        self,
+        text: str,
+        *,
+        budget: int = BUDGET,
+        progress: Callable[[int, int], None] = lambda layer, layers: None,
+    ) -> SentenceRun:
+        """The embedding of a text; `progress` is told the number of layers done."""
+        ids, names = self.encoder.tokens(text)
+        if self.longest is not None and len(ids) > self.longest:
+            raise RaspValueError(
+                "the text is too long for the sentence encoder",
+                expected=f"at most {self.longest} tokens",
+                found=str(len(ids)),
+                hint="its own pipeline would cut the text off there",
+            )
+        x, direct = self._embedded(ids), self.encoder.embed(ids)
+        simulator = self.simulator(len(ids))
+        differences, spent, spent_direct = [], 0.0, 0.0
+        for layer, block in enumerate(self.blocks):
+            start = time.perf_counter()
+            x = simulator(block, x, budget=budget)
+            middle = time.perf_counter()
+            direct = self.encoder.block(direct, layer)
+            end = time.perf_counter()
+            spent, spent_direct = spent + middle - start, spent_direct + end - middle
+            differences.append(float(np.abs(x - direct).max()))
+            progress(layer + 1, len(self.blocks))
+        return SentenceRun(
+            tuple(names),
+            simulator,
+            self.pool,
+            x,
+            self.pool(x),
+            self.pool.direct(direct),
+            tuple(differences),
+            spent,
+            spent_direct,
+            peak_bytes(),
+        )
+
+    def _embedded(self, ids: list[int]) -> Array:
+        """The embeddings of the tokens, their layer norm computed by a program."""
+        rows = self.encoder.summed(ids)
+        weight, bias, eps = self.encoder.embedding_norm()
+        table = np.stack([weight, bias, np.full(weight.shape, eps)])
+        return np.asarray(norm_rows(len(rows), rows.shape[1])(rows, table))
 
 
-def _embedded(encoder: Encoder, ids: list[int]) -> Array:
-    """The embeddings of the tokens, their layer norm computed by a program."""
-    rows = encoder.summed(ids)
-    weight, bias, eps = encoder.embedding_norm()
-    table = np.stack([weight, bias, np.full(weight.shape, eps)])
-    return np.asarray(norm_rows(len(rows), rows.shape[1])(rows, table))
+def embed_sentence(path: str | Path, text: str) -> SentenceRun:
+    """Run every layer of a pretrained encoder through U, beside the direct computation."""
+    return SentenceEncoder(path)(text)
+
+
+def cosines(runs: Sequence[SentenceRun]) -> Array:
+    """The cosine of the angle between every two embeddings."""
+    rows = np.stack([run.embedding for run in runs])
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows @ rows.T)
+
+
+def _longest(folder: Path) -> int | None:
+    """How many tokens the encoder's own pipeline keeps, if it says so."""
+    path = folder / "sentence_bert_config.json"
+    longest = _json(path).get("max_seq_length") if path.exists() else None
+    return longest if isinstance(longest, int) else None
 
 
 def _pooling(path: Path) -> Pooling:
