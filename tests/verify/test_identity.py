@@ -201,3 +201,9 @@ def test_degrees() -> None:
     side = ProgramSide(aggregate(full, tokens * tokens) / tokens)
     side.run([Residue(k, 101) for k in (2, 3, 4)], PrimeField(101))
     assert side.degree()[0] == Degree(2, 1)
+
+
+def test_a_constant_that_is_a_random_element_counts_as_a_variable() -> None:
+    side = ProgramSide(tokens * 2**0.5 + 0.25)
+    side.run([Residue(3, 101)], PrimeField(101))
+    assert side.degree()[0] == Degree(2, 0)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from raspire.arithmetic.field import BY_ABSOLUTE
-from raspire.program.nodes import Aggregate, Apply, Node, Selector, SOp, Tokens
+from raspire.arithmetic.field import BY_ABSOLUTE, PrimeField, Residue
+from raspire.program.nodes import Aggregate, Apply, Constant, Node, Selector, SOp, Tokens
 from raspire.program.walk import topological
 
 
@@ -64,7 +65,7 @@ def degrees(program: SOp, rows: Mapping[Node, int]) -> tuple[Degree, Degree]:
             continue
         if isinstance(node, Aggregate):
             found[node] = found[node.value].summed(rows[node.selector])
-        elif isinstance(node, Tokens):
+        elif isinstance(node, Tokens) or (isinstance(node, Constant) and irrational(node.value)):
             found[node] = VARIABLE
         elif isinstance(node, Apply):
             parts = [found[child] for child in node.args]
@@ -74,6 +75,15 @@ def degrees(program: SOp, rows: Mapping[Node, int]) -> tuple[Degree, Degree]:
         else:
             found[node] = CONSTANT
     return found[program], arguments
+
+
+def irrational(value: Any) -> bool:
+    """Whether a constant is a random element in a field, and so a variable.
+
+    >>> irrational(2**0.5), irrational(0.1)
+    (True, False)
+    """
+    return isinstance(PrimeField().constant(value), Residue)
 
 
 def _argument(name: str, parts: list[Degree]) -> Degree:
