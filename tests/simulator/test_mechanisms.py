@@ -334,6 +334,40 @@ def test_scaled_rotary_positions_are_read_or_refused(tmp_path):
         AttentionTarget.from_safetensors(tmp_path, 0)
 
 
+# ---------------------------------------------------------------- multi-head layers of torch
+
+
+@given(
+    st.integers(1, 5),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from(("none", "causal", "padding")),
+    st.booleans(),
+    st.sampled_from(("long", "wide")),
+    seeds,
+)
+@quick
+def test_u_equals_the_multihead_attention_of_torch(n, heads, width, mask, bias, construction, seed):
+    torch = pytest.importorskip("torch", reason="needs the extra torch")
+    torch.manual_seed(seed)
+    d = heads * width
+    layer = torch.nn.MultiheadAttention(d, heads, bias=bias, batch_first=True, dtype=torch.float64)
+    for tensor in layer.parameters():
+        torch.nn.init.normal_(tensor)
+    rng = np.random.default_rng(seed)
+    x, flags = rng.normal(size=(n, d)), rng.integers(0, 2, n)
+    flags[rng.integers(n)] = 1
+    hidden = torch.tensor(flags == 0)[None] if mask == "padding" else None
+    later = torch.ones(n, n, dtype=torch.bool).triu(1) if mask == "causal" else None
+    rows = torch.tensor(x)[None]
+    expected = layer(rows, rows, rows, key_padding_mask=hidden, attn_mask=later)[0][0]
+    state = {"0." + name: value.numpy() for name, value in layer.state_dict().items()}
+    target = AttentionTarget.from_state(state, 0, heads, mask=mask)
+    u = UniversalSimulator.for_target(target, n, construction, "stable")
+    found = u(target, x, flags if mask == "padding" else None)
+    assert np.abs(found - expected.detach().numpy()).max() < NEAR
+
+
 # ---------------------------------------------------------------- cross-attention
 
 
