@@ -22,7 +22,19 @@ from raspire import (
     tokens,
 )
 from raspire.errors import RaspError, RaspTypeError, RaspValueError
-from raspire.evaluate import batch, column, evaluate, reference
+from raspire.evaluate import (
+    batch,
+    blocks,
+    codes,
+    column,
+    columns,
+    demand,
+    elementwise,
+    engine,
+    evaluate,
+    kernels,
+    reference,
+)
 from raspire.program.nodes import Aggregate, Selector, Width
 from raspire.program.walk import topological
 
@@ -81,9 +93,25 @@ class Tally:
         assert min(counts["empty"], counts["single"], counts["multiple"]) > 0
 
 
-@pytest.mark.parametrize("arithmetic", ["float64", "exact"])
-def test_random_programs(arithmetic, capsys):
+def cramp(monkeypatch):
+    """No tables, tiny blocks: what else only large inputs come to."""
+    for module in (kernels, codes, elementwise, columns):
+        monkeypatch.setattr(module, "TABLE", 0)
+        monkeypatch.setattr(module, "ROOM", 0)
+    monkeypatch.setattr(demand, "STREAM", 2)
+    monkeypatch.setattr(demand, "READ", 4)
+    monkeypatch.setattr(demand, "BLOCK", 3)
+    monkeypatch.setattr(engine, "BLOCK", 3)
+    monkeypatch.setattr(blocks, "CELLS", 8)
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "cramped"), [("float64", False), ("exact", False), ("float64", True)]
+)
+def test_random_programs(arithmetic, cramped, capsys, monkeypatch):
     tally = Tally()
+    if cramped:
+        cramp(monkeypatch)
 
     @settings(max_examples=300, deadline=None, derandomize=True, database=None)
     @given(SEEDS)
@@ -96,10 +124,15 @@ def test_random_programs(arithmetic, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arithmetic", ["float64", "exact"])
-def test_many_random_programs(arithmetic, capsys):
+@pytest.mark.parametrize(
+    ("arithmetic", "cramped", "count"),
+    [("float64", False, 5000), ("exact", False, 2000), ("float64", True, 2000)],
+)
+def test_many_random_programs(arithmetic, cramped, count, capsys, monkeypatch):
     tally = Tally()
-    for seed in range(5000 if arithmetic == "float64" else 2000):
+    if cramped:
+        cramp(monkeypatch)
+    for seed in range(count):
         tally.check(seed, arithmetic)
     with capsys.disabled():
         tally.report()
@@ -227,8 +260,11 @@ PLANS = {
 
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("kind", ["adversarial", "random", "cancelling"])
-def test_means_of_floats_are_within_the_bound(plan, kind):
+@pytest.mark.parametrize("cramped", [False, True])
+def test_means_of_floats_are_within_the_bound(plan, kind, cramped, monkeypatch):
     """1e16 in one group next to 1 in another: nothing may be subtracted."""
+    if cramped:
+        cramp(monkeypatch)
     n, rng = 200, np.random.default_rng(0)
     values = {
         "adversarial": np.where(np.arange(n) % 3 == 0, 1e16, 1.0) + np.arange(n) * 0.1,
@@ -270,8 +306,6 @@ def test_hard_maximum_of_groups():
 
 
 def test_streams_are_formed_in_blocks(monkeypatch):
-    from raspire.evaluate import demand, engine
-
     monkeypatch.setattr(demand, "STREAM", 16)
     monkeypatch.setattr(demand, "BLOCK", 7)
     monkeypatch.setattr(engine, "BLOCK", 7)
@@ -295,8 +329,6 @@ def test_streams_are_formed_in_blocks(monkeypatch):
 
 
 def test_a_program_read_at_many_positions_is_formed_in_blocks(monkeypatch):
-    from raspire.evaluate import demand, engine
-
     monkeypatch.setattr(demand, "READ", 16)
     monkeypatch.setattr(engine, "BLOCK", 7)
     mean = aggregate(select(indices % 4, indices % 4, "=="), tokens)

@@ -13,6 +13,9 @@ from raspire.errors import RaspTypeError
 from raspire.evaluate.columns import EXACT_FLOAT, Column, comparable, distinct_integers
 from raspire.evaluate.positions import Array
 
+TABLE, ROOM = 4, 1024
+"""Codes may reach this many for every key and query, and this many more, before they are packed."""
+
 
 def whole_numbers(column: Column) -> Array | None:
     """The column as int64, -1 where it holds no natural number; None for text and the like.
@@ -82,7 +85,7 @@ def _integer_codes(keys: Column, queries: Column) -> tuple[Array, Array, int]:
     size = high - low + 1
     k = keys.data.astype(np.int64, copy=False)
     q = queries.data.astype(np.int64, copy=False)
-    if size <= 4 * (len(k) + len(q)) + 1024:
+    if size <= TABLE * (len(k) + len(q)) + ROOM:
         if keys is queries:
             code = k - low if low else k
             return code, code, size
@@ -211,7 +214,7 @@ def combined(
         k = np.where(k_lost, -1, k * size_next + k_next)
         q = k if same else np.where(q_lost, -1, q * size_next + q_next)
         size *= size_next
-        if size > 4 * (keys + queries) + 65536:
+        if size > TABLE * (keys + queries) + 64 * ROOM:
             values, codes = np.unique(k, return_inverse=True)
             k = np.where(k < 0, -1, codes.reshape(-1))
             q = k if same else np.where(q < 0, -1, _found(values, q))

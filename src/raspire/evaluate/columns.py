@@ -29,6 +29,9 @@ from raspire.evaluate.positions import Array
 EXACT_FLOAT = 1 << 53
 """Integers up to this size are exact in binary64."""
 
+TABLE, ROOM = 4, 1024
+"""Integers are numbered by a table of this many entries a position, and this many more."""
+
 BOOL, INT, FLOAT = 0, 1, 2
 _TAG_OF = {"b": BOOL, "i": INT, "f": FLOAT}
 _KIND_OF = "bif"
@@ -331,7 +334,7 @@ def distinct_integers(column: Column) -> tuple[Array, Array]:
     """Codes and ascending distinct values of a column of integers or booleans."""
     low, high = column.exact_bounds()
     data = column.data.astype(np.int64, copy=False)
-    if high - low < 4 * len(data) + 1024:
+    if high - low < TABLE * len(data) + ROOM:
         present = np.zeros(high - low + 1, dtype=np.bool_)
         present[data - low] = True
         values = np.flatnonzero(present) + low

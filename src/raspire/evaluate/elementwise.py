@@ -20,6 +20,8 @@ from raspire.evaluate.positions import Array
 from raspire.evaluate.reference import guarded
 from raspire.program.primitives import Primitive
 
+TABLE, ROOM = 4, 1024
+"""Combinations are numbered by a table of this many entries a position, and this many more."""
 INT64 = (-(1 << 63) + 1, (1 << 63) - 1)
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 LOGIC = {"and", "or", "not", "indicator", "to_bool"}
@@ -301,7 +303,7 @@ def distinct_rows(
 
 
 def _distinct_codes(codes: Array, size: int) -> tuple[Array, list[int]]:
-    if size <= 4 * len(codes) + 1024:
+    if size <= TABLE * len(codes) + ROOM:
         present = np.zeros(size, dtype=np.bool_)
         present[codes] = True
         distinct = np.flatnonzero(present)

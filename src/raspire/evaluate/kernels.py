@@ -19,8 +19,8 @@ from raspire.evaluate.positions import Array
 
 EXACT_SUM = 1 << 53
 NEVER_A_TABLE = 1 << 61
-TABLE = 4
-"""A table may have this many entries for every key and query."""
+TABLE, ROOM = 4, 1024
+"""A table may have this many entries for every key and query, and this many more."""
 
 
 @dataclass
@@ -179,7 +179,7 @@ def by_order(
 ) -> Totals:
     """One inequality within groups: running sums in the order of the keys' ranks."""
     count = len(order.keys) + len(order.queries)
-    if groups * order.size <= TABLE * count + 1024:
+    if groups * order.size <= TABLE * count + ROOM:
         return _by_table(keys, queries, groups, order, channels)
     return _by_sort(keys, queries, order, channels)
 
