@@ -153,6 +153,29 @@ def _check_soft_by_hard() -> Certificate:
     return replace(proof, holds=proof.holds and apart < NEAR, details={**said, **proof.details})
 
 
+def _self_simulation() -> UniversalSimulator:
+    """The outer U: the one for the first layer of the network `wide`."""
+    from raspire.simulator.self_simulation import inner_layers
+
+    layer, seen = inner_layers(named_network("wide", N, ONE), N)[0]
+    return UniversalSimulator.for_target(layer, len(seen), "long", "stable")
+
+
+def _check_self_simulation() -> Certificate:
+    """U, the program, runs every layer of each network of U, which runs a target."""
+    from raspire.simulator.self_simulation import self_simulate
+
+    found: dict[str, float] = {}
+    for name in ("native", "pair", "wide", "long"):
+        target, x = random_target(ONE, 2, 0.5), np.random.default_rng(3).normal(size=(N, ONE.d))
+        run = self_simulate(named_network(name, N, ONE), target, x)
+        found[f"largest difference of three results, {name}"] = run.max_abs_error
+    holds = max(found.values()) < NEAR
+    claim = f"U running U running T, and U running T, return T(X), n={N}, {ONE}"
+    details = {**found, "allowed": NEAR, "precision": "float64"}
+    return Certificate(claim, "measurement", holds, 0.0, details)
+
+
 SIMULATORS: tuple[Claim, ...] = (
     _program("simulator-long", "Theorem 6", SINGLE, ONE, (6, 6), construction="long"),
     _program("simulator-wide", "Theorem 6", SINGLE, ONE, (3, 4), construction="wide"),
@@ -193,5 +216,15 @@ SIMULATORS: tuple[Claim, ...] = (
         (7, 7),
         FIELD + ", exp(a-M) := exp(a)/exp(M)",
         _check_soft_by_hard,
+    ),
+    Claim(
+        "self-simulation",
+        "past the paper",
+        "U runs every layer of U, which runs a target: the three results agree",
+        "the stream of a layer of U is X, its heads are W; average-hard heads as saturated softmax",
+        _self_simulation,
+        (9, 10),
+        "measurement, float64",
+        _check_self_simulation,
     ),
 )

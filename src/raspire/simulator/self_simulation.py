@@ -89,6 +89,22 @@ def self_simulate(
     return SelfSimulation(attention(target, x), network(target, x), simulated, tuple(differences))
 
 
+def inner_layers(network: Network, n: int) -> list[tuple[AttentionTarget, Array]]:
+    """The attention of every layer of a network of U as a target, and what its keys are."""
+    shape, model = network.shape, network.saturated().model
+    zeros = AttentionTarget.from_arrays(
+        np.zeros((shape.heads, shape.d, shape.d_k)),
+        np.zeros((shape.heads, shape.d, shape.d_k)),
+        np.zeros((shape.heads, shape.d, shape.d_v)),
+        np.zeros((shape.merged, shape.d)) if shape.output else None,
+        mask=shape.mask,
+    )
+    sequence = network.encode(zeros, np.zeros((n, shape.d)), None)[None]
+    names, types = position_types(model.embedding, sequence)
+    kinds = [names[kind] for kind in types[0]]
+    return [layer_target(layer, kinds) for layer in model.layers if layer.heads]
+
+
 def by_program(target: AttentionTarget, x: Array, seen: Array) -> Array:
     """The outer U as the program `long` with the stable softmax."""
     return UniversalSimulator.for_target(target, len(x), "long", "stable")(target, x, seen)
