@@ -11,6 +11,7 @@ from raspire.arithmetic import Arithmetic, arithmetic_named
 from raspire.errors import RaspError, RaspTypeError
 from raspire.evaluate.columns import Column, assemble
 from raspire.evaluate.engine import RowByRow, Run
+from raspire.evaluate.fields import by_columns
 from raspire.evaluate.inputs import column_of
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Array, Span
@@ -44,7 +45,7 @@ def batch(
             "a batch runs s-ops", expected="an s-op", found="a selector",
             hint="evaluate a selector on one input at a time",
         )  # fmt: skip
-    numbers = arithmetic_named(arithmetic)
+    numbers = by_columns(arithmetic_named(arithmetic))
     run = _Batch(program, numbers, budget, tick or (lambda what, done, of: None))
     if isinstance(tokens, np.ndarray):
         return run.array(tokens)
@@ -107,7 +108,8 @@ class _Batch:
     def _run(self, given: Column, rows: int, length: int) -> Column:
         plan = planned(self.program, length, rows, Span(0, rows * length), self.arithmetic)
         assert isinstance(plan.program, SOp)
-        return Run(plan.demand, given, self.arithmetic, self.budget).value(plan.program)
+        with self.arithmetic.working():
+            return Run(plan.demand, given, self.arithmetic, self.budget).value(plan.program)
 
     def ragged(self, inputs: Sequence[Any]) -> list[list[Any]]:
         """Sequences of many lengths, in buckets of one."""
