@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from raspire.compile import REALS, Real, compile
+from raspire.errors import UnsupportedError
 from raspire.library.linear_algebra import matmul, row_softmax, transpose
 from raspire.program.embedding import (
     aggregate,
@@ -98,3 +99,31 @@ def test_u_runs_in_torch_and_onnx(construction):
     )
     (outputs,) = session.run(["outputs"], {"values": values})
     assert np.abs(u.read(outputs[0, 1:]) - u(target, x)).max() <= 1e-12
+
+
+@pytest.mark.parametrize("error", [1e-2, 1e-4])
+@pytest.mark.parametrize("name", ["product", "softmax"])
+def test_relu_alone_keeps_to_the_error_it_certifies(name, error):
+    layout = matmul(2, 3, 2) if name == "product" else row_softmax(2, 3)
+    options = {"alphabet": Real(-1, 1), "max_length": layout.length}
+    plain = compile(layout.program, relu_error=error, **options)
+    gated = compile(layout.program, **options)
+    assert set(plain.cost.units) == {"relu"}
+    x = np.random.default_rng(5).uniform(-1, 1, size=(200, layout.length))
+    seen = np.abs(run(plain, x) - run(gated, x)).max()
+    assert seen <= plain.certificate.error <= error
+    assert plain.certificate.record()["error"] == plain.certificate.error
+
+
+def test_relu_alone_has_no_jumps():
+    with pytest.raises(UnsupportedError, match="no broken line"):
+        compile(where(tokens > 0, tokens, 0), alphabet=Real(-1, 1), max_length=3, relu_error=0.1)
+    with pytest.raises(UnsupportedError, match="not bounded"):
+        compile(exp(tokens), alphabet=REALS, max_length=3, relu_error=0.1)
+
+
+def test_choices_and_maxima_by_relu_alone_are_exact():
+    program = where(indices > 1, maximum(tokens, 0.25), -tokens)
+    compiled = compile(program, alphabet=Real(-1, 1), max_length=4, relu_error=1e-9)
+    x = np.array([[0.5, -0.75, -0.5, 0.875]])
+    assert run(compiled, x).tolist() == [[-0.5, 0.75, 0.25, 0.875]]

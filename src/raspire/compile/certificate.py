@@ -47,10 +47,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The precision, and every head and table unit with its gap and its noise."""
+    """The precision, and every head and table unit with its gap and its noise.
+
+    ``error`` bounds the distance of numeric outputs from the exact values, where it is known.
+    """
 
     precision: str
     checks: tuple[Check, ...]
+    error: float = 0.0
 
     @property
     def smallest_gap(self) -> float:
@@ -65,7 +69,8 @@ class Certificate:
     def record(self) -> dict[str, Any]:
         """The same as plain data; a group of units without steps has no margin."""
         checks = [asdict(c) for c in self.checks if np.isfinite(c.gap)]
-        return {"precision": self.precision, "checks": checks}
+        error = self.error if np.isfinite(self.error) else None
+        return {"precision": self.precision, "error": error, "checks": checks}
 
     def __str__(self) -> str:
         return "\n".join([f"certified for {self.precision}", *map(str, self.checks)])
@@ -93,7 +98,8 @@ def certify(
     for check in checks.values():
         if not check.holds:
             raise _too_small(check, precision)
-    return Certificate(precision, tuple(checks.values()))
+    error = max((form.noise for form in plan.outputs), default=0.0) if numeric else 0.0
+    return Certificate(precision, tuple(checks.values()), error)
 
 
 def _checks(plan: Plan, epsilon: float) -> dict[Part, Check]:
@@ -111,8 +117,12 @@ def _checks(plan: Plan, epsilon: float) -> dict[Part, Check]:
 def _harden(forms: Iterable[Form]) -> None:
     """Ask for exact values of the steps that some forms read, through heads that copy them."""
     stack = [cell for form in forms for cell in form.terms]
+    seen: set[Cell] = set()
     while stack:
         cell = stack.pop()
+        if cell in seen:
+            continue
+        seen.add(cell)
         if isinstance(cell.source, StepPart):
             cell.source.exact = True
         elif isinstance(cell.source, HeadPart):
@@ -193,6 +203,9 @@ def _gate(part: GatePart, epsilon: float) -> None:
     if exact and whole:
         return
     noise = 4 * epsilon * part.cell.bound
+    if part.slopes is not None:
+        part.cell.noise = noise + part.error + sum(s * form.noise for form, s in part.slopes)
+        return
     for family, first, second, weight in part.terms:
         if family == "bilinear":
             slope = first.bound * second.noise + second.bound * first.noise

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from raspire.compile.certificate import EPSILON, certify
+from raspire.compile.certificate import EPSILON, Certificate, certify
 from raspire.compile.circuit import circuit_of
 from raspire.compile.compiled import Compiled
 from raspire.compile.domain import Real
 from raspire.compile.embedded import settle
 from raspire.compile.emission import Emitter
-from raspire.compile.linear import BOS, TOK
+from raspire.compile.linear import BOS, TOK, Cell
 from raspire.compile.lowering import lower
 from raspire.compile.naming import text_of
-from raspire.compile.output import output_of
+from raspire.compile.output import Output, output_of
 from raspire.compile.resolve import Resolver
-from raspire.compile.schedule import allocate, schedule
-from raspire.errors import RaspError, RaspTypeError, RaspValueError
+from raspire.compile.schedule import Plan, allocate, schedule
+from raspire.errors import RaspError, RaspTypeError, RaspValueError, UnsupportedError
 from raspire.program.nodes import SOp
 from raspire.transformer import saturated
 
 START, PADDING = "bos", "pad"
+_PIECES = 20_000
 REALS = Real()
 """The alphabet of programs whose tokens are real numbers."""
 
@@ -34,6 +35,7 @@ def compile(
     attention: Literal["hard", "softmax"] = "hard",
     precision: Literal["float64", "float32"] = "float64",
     causal: bool = False,
+    relu_error: float | None = None,
     bos: str = START,
     pad: str = PADDING,
     name: str = "",
@@ -42,7 +44,9 @@ def compile(
 
     ``alphabet`` lists the tokens (a string lists its letters), or is :class:`Real` for numbers.
     ``attention="softmax"`` saturates every head in the given precision. ``causal`` lets every
-    selector see no further than its query, as a causal mask does.
+    selector see no further than its query, as a causal mask does. ``relu_error`` asks for ``relu``
+    units alone: products and named functions become broken lines, fine enough for that error,
+    which the certificate then states.
 
     Raises UnsupportedError naming the expression that stops it, its domain and a way out; and
     where a score gap or a margin is too small for the precision.
@@ -68,15 +72,8 @@ def compile(
             "softmax",
             found=f"max_length={max_length}, precision={precision!r}, attention={attention!r}",
         )
-    resolver = Resolver(symbols, max_length, EPSILON[precision])
-    lowered = lower(program, causal=causal)
-    try:
-        output = output_of(lowered, resolver)
-    except RaspError as error:
-        raise error.at(program.place) from None
-    plan = schedule(output.forms)
-    embedded = [TOK, BOS, *settle(plan, () if isinstance(symbols, Real) else symbols, max_length)]
-    certificate = certify(plan, embedded, precision, numeric=output.kind == "numeric")
+    draft = _draft(lower(program, causal=causal), symbols, max_length, precision, relu_error)
+    resolver, output, plan, embedded, certificate = draft
     slots = allocate(plan, embedded)
     emitter = Emitter(
         name or program.label or "program", plan, slots, symbols, max_length, bos, pad
@@ -95,6 +92,43 @@ def compile(
     if attention == "softmax":
         model = saturated(model, precision)
     return Compiled(program, model, plan, slots, certificate, causal, undefined)
+
+
+Draft = tuple[Resolver, Output, Plan, list[Cell], Certificate]
+
+
+def _draft(
+    program: SOp, symbols: Any, length: int, precision: str, relu_error: float | None
+) -> Draft:
+    """A certified plan; broken lines get finer until their error is what was asked for."""
+    if relu_error is None:
+        return _planned(program, symbols, length, precision, None)
+    pieces = 64
+    while True:
+        draft = _planned(program, symbols, length, precision, pieces)
+        error = draft[-1].error
+        if error <= relu_error:
+            return draft
+        if not error < float("inf") or pieces > _PIECES:
+            raise UnsupportedError(
+                f"relu alone does not reach the error {relu_error:g}",
+                where=program.place,
+                found=f"{error:g} with {pieces} pieces a curve",
+                hint="ask for less, or compile without relu_error",
+            )
+        pieces = max(pieces + 1, min(_PIECES + 1, int(pieces * 1.05 * (error / relu_error) ** 0.5)))
+
+
+def _planned(program: SOp, symbols: Any, length: int, precision: str, pieces: int | None) -> Draft:
+    resolver = Resolver(symbols, length, EPSILON[precision], pieces)
+    try:
+        output = output_of(program, resolver)
+    except RaspError as error:
+        raise error.at(program.place) from None
+    plan = schedule(output.forms)
+    embedded = [TOK, BOS, *settle(plan, () if isinstance(symbols, Real) else symbols, length)]
+    certificate = certify(plan, embedded, precision, numeric=output.kind == "numeric")
+    return resolver, output, plan, embedded, certificate
 
 
 def _symbols(alphabet: Any, bos: str, pad: str) -> tuple[Any, ...] | Real:

@@ -174,14 +174,13 @@ class Emitter:
         return Map(places[cells], units, weights[cells, units], weights.shape[1])
 
     def _gates(self, layer: LayerBuilder, part: GatePart) -> None:
-        for family, first, second, weight in part.terms:
-            output = self._writer([part.cell]) * weight
-            if family in ("linear", "relu"):
-                layer.units(part.label, family, self.map([first]), output)
-            else:
-                layer.units(
-                    part.label, family, self.map([first]), output, second=self.map([second])
-                )
+        for family in dict.fromkeys(term[0] for term in part.terms):
+            _, first, second, weights = zip(
+                *(term for term in part.terms if term[0] == family), strict=True
+            )
+            output = self._weighted([part.cell], np.array([weights]))
+            gate = None if family in ("linear", "relu") else self.map(second)
+            layer.units(part.label, family, self.map(first), output, second=gate)
 
     def _erase(self, layer: LayerBuilder, cells: list[Cell]) -> None:
         """``h - relu(h) + relu(-h)`` is 0, exactly."""

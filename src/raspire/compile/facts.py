@@ -127,10 +127,27 @@ class Facts:
 
             found, greatest = clauses(selector, self)
             copies = any(one_key(clause, self) for clause in found)
-            reaches = all(c.keys is c.queries and bool(c.table.diagonal().all()) for c in found)
+            reaches = all(self._reflexive(clause) for clause in found)
             empty = any(not c.table.any() for c in found)
             self.selections[selector] = Selection(found, greatest, copies, reaches, empty)
         return self.selections[selector]
+
+    def _reflexive(self, clause: Clause) -> bool:
+        """Whether every position fulfils the condition with itself."""
+        if clause.keys is clause.queries:
+            return bool(clause.table.diagonal().all())
+        sides = (clause.keys, clause.queries)
+        if all(map(self.positional, sides)):
+            columns = [self.on_positions(side) for side in sides]
+        elif all(map(self.symbolic, sides)) and isinstance(self.alphabet, tuple):
+            columns = [self.on_alphabet(side) for side in sides]
+        else:
+            return False
+        places = [self.domain(side).place for side in sides]  # type: ignore[union-attr]
+        pairs = [
+            (places[0].get(key), places[1].get(query)) for key, query in zip(*columns, strict=True)
+        ]
+        return all(None not in pair and clause.table[pair] for pair in pairs)
 
     # ------------------------------------------------------------ domains
 

@@ -107,11 +107,17 @@ class StepPart:
 
 @dataclass(eq=False)
 class GatePart:
-    """A sum of gated units ``first * gate(second)``, or of plain ``relu(first)``; one cell."""
+    """A sum of gated units ``first * gate(second)``, or of plain ``relu(first)``; one cell.
+
+    A broken line carries its distance from the function (``error``) and the greatest slope for
+    each of its arguments; units that are exact carry neither.
+    """
 
     label: str
     cell: Cell
     terms: list[tuple[str, Form, Form, float]]
+    error: float = 0.0
+    slopes: list[tuple[Form, float]] | None = None
     node: SOp | None = None
     layer: int = 0
 

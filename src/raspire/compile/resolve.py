@@ -16,8 +16,9 @@ from raspire.compile.domain import UNDEFINED, Finite, Real, Vector
 from raspire.compile.facts import COMPARISONS, TRUTH
 from raspire.compile.gates import NAMED, UNARY, gate_terms
 from raspire.compile.grid import lifted
+from raspire.compile.hinges import broken
 from raspire.compile.linear import Cell, Form, constant, of
-from raspire.compile.lowering import Share
+from raspire.compile.lowering import Share, apply
 from raspire.compile.naming import text_of
 from raspire.compile.parts import GatePart
 from raspire.compile.steps import STEPS, Steps
@@ -139,17 +140,30 @@ class Resolver(Steps):
             return self.stepped(node, domain.floats, exact)
         if name not in NAMED:
             raise self._too_many(node, [self.domain(a) for a in node.args])
+        if self.pieces is not None and name == "div":
+            return self.number(self._quotient(node))
         key = (node, exact)
         if key not in self._gates:
             bound = max(abs(domain.low), abs(domain.high))
             cell = Cell("units", text_of(node), node, bound=bound)
             if isinstance(domain, Finite):
                 cell.table = domain.floats
-            terms = gate_terms(node, self, exact)
-            self._gates[key] = GatePart(text_of(node), cell, terms, node)
+            self._gates[key] = self._gate(node, cell, exact)
             cell.source = self._gates[key]
             self.parts.append(self._gates[key])
         return of(self._gates[key].cell)
+
+    def _gate(self, node: Apply, cell: Cell, exact: bool) -> GatePart:
+        if self.pieces is None:
+            return GatePart(text_of(node), cell, gate_terms(node, self, exact), node=node)
+        line = broken(node, self, self.pieces)
+        return GatePart(text_of(node), cell, line.terms, line.error, line.slopes, node)
+
+    def _quotient(self, node: Apply) -> SOp:
+        """A quotient as a product with a reciprocal, which a broken line can follow."""
+        if node not in self._quotients:
+            self._quotients[node] = apply("mul", node.args[0], apply("recip", node.args[1]))
+        return self._quotients[node]
 
     def opens_gate(self, condition: Apply) -> bool:
         """Whether a condition is a comparison of numbers that only a gate can decide."""
@@ -157,7 +171,9 @@ class Resolver(Steps):
 
     def is_gate(self, node: Apply) -> bool:
         """Whether a function of one real is nothing but a gate."""
-        if node.primitive.name not in UNARY or (node, False) in self._gates:
+        if self.pieces is not None or node.primitive.name not in UNARY:
+            return False
+        if (node, False) in self._gates:
             return False
         return isinstance(self.domain(node.args[0]), Real) and not (
             self.symbolic(node) and isinstance(self.alphabet, tuple)

@@ -18,9 +18,17 @@ from raspire.program.nodes import Aggregate, Apply, Selector, SOp
 class Workshop(Facts, ABC):
     """Facts about a program, and the parts that its forms have needed so far."""
 
-    def __init__(self, alphabet: tuple[Any, ...] | Real, length: int, epsilon: float) -> None:
+    def __init__(
+        self,
+        alphabet: tuple[Any, ...] | Real,
+        length: int,
+        epsilon: float,
+        pieces: int | None = None,
+    ) -> None:
         super().__init__(alphabet, length)
         self.epsilon = epsilon
+        self.pieces = pieces
+        self._quotients: dict[SOp, SOp] = {}
         self.parts: list[Part] = []
         self.tokens: dict[bytes, Cell] = {}
         self.positions: dict[bytes, Cell] = {}
