@@ -27,6 +27,8 @@ _INPUTS = 5_000
               help="Average-hard, or softmax saturated in the precision.")  # fmt: skip
 @click.option("--precision", type=click.Choice(["float64", "float32"]), default="float64")
 @click.option("--causal", is_flag=True, help="No position sees a later one.")
+@click.option("--relu-error", type=float, metavar="E",
+              help="For reals: relu units alone, products to this error.")  # fmt: skip
 @click.option("--rotate", type=int, metavar="SEED", help="Write it in a random basis.")
 @click.option("--circuit", type=click.Path(), help="Write the circuit as JSON to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print cost and verification as JSON.")
@@ -40,6 +42,7 @@ def compile_command(
     attention: Any,
     precision: Any,
     causal: bool,
+    relu_error: float | None,
     rotate: int | None,
     circuit: str | None,
     as_json: bool,
@@ -54,6 +57,7 @@ def compile_command(
         attention=attention,
         precision=precision,
         causal=causal,
+        relu_error=relu_error,
     )
     report = None if reals else compiled.verify(most=_INPUTS, samples=200)
     if as_json:
@@ -124,6 +128,10 @@ def _print(compiled: Compiled, report: Verification | None) -> None:
         f"smallest score gap {certificate.smallest_gap:g}, smallest margin "
         f"{certificate.smallest_margin:g}, certified for {certificate.precision}"
     )
+    for head in compiled.transformer.notes.get("saturation", ()):
+        click.echo(f"  {head}")
+    if compiled.transformer.unembedding.kind == "numeric" and certificate.error < float("inf"):
+        click.echo(f"numeric outputs are within {certificate.error:.2g} of the exact values")
     for name in compiled.undefined:
         click.echo(f"note: {name} has no value for some symbols; such inputs fail in the program")
     if report is None:
