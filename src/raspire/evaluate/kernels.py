@@ -56,15 +56,17 @@ def added(parts: Sequence[Totals]) -> Totals:
 
 
 def order_of(codes: Array) -> Array:
-    """A stable order of natural numbers, by radix: 16 bits at a time."""
+    """A stable order of natural numbers: short ones by radix, others packed with their place."""
     most = int(codes.max()) if len(codes) else 0
-    if most >= 1 << 32:
+    if most < 1 << 16:
+        return np.argsort(codes.astype(np.uint16), kind="stable")
+    bits = (len(codes) - 1).bit_length()
+    if most.bit_length() + bits > 62:
         return np.argsort(codes, kind="stable")
-    order = np.argsort(codes.astype(np.uint16), kind="stable")
-    if most >= 1 << 16:
-        high = (codes >> 16).astype(np.uint16)
-        order = order[np.argsort(high[order], kind="stable")]
-    return order
+    packed = (codes.astype(np.int64, copy=False) << bits) | np.arange(len(codes))
+    packed.sort()
+    packed &= (1 << bits) - 1
+    return packed
 
 
 def group_sum(codes: Array, channel: Array, groups: int, counts: Array) -> Array:
