@@ -87,7 +87,7 @@ def mutants(draw: Callable[..., Any]) -> str:
     return mutate(draw(st.sampled_from(PROGRAMS)), random.Random(draw(st.integers(0, 2**32))))
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.one_of(SOUP, CHARACTERS, mutants()))
 def test_nothing_typed_ends_in_a_traceback(text: str) -> None:
     survives(text)

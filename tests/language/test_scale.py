@@ -30,6 +30,7 @@ def last(text: str, example: str = "ab") -> Any:
     return interpreter.machine.last
 
 
+@pytest.mark.slow
 def test_sums_of_five_thousand_terms() -> None:
     assert last(" + ".join(["1"] * 5000) + ";") == 5000
     total = last(" + ".join(["indices"] * 5000) + ";")
@@ -37,11 +38,13 @@ def test_sums_of_five_thousand_terms() -> None:
     assert evaluate(total, "abc") == [0, 5000, 10000]
 
 
+@pytest.mark.slow
 def test_lists_of_fifty_thousand_elements() -> None:
     text = f"l = [{', '.join(map(str, range(50_000)))}]; l[indices + 40000];"
     assert Interpreter("ab").result(last(text)) == [40_000, 40_001]
 
 
+@pytest.mark.slow
 def test_calls_nested_five_hundred_deep() -> None:
     assert last("def f(x) { return x + 1; }" + "f(" * 500 + "0" + ")" * 500 + ";") == 500
     deep = last("def f(x) { return x + 1; }" + "f(" * 3000 + "indices" + ")" * 3000 + ";")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from raspire.cli.main import cli
+from raspire.cli.main import cli, main
+from raspire.errors import RaspError
+from raspire.language import from_rasp
 
 
 def call(*arguments: str) -> Result:
@@ -136,25 +136,96 @@ def test_draw_prints_and_writes_a_picture(tmp_path: Path) -> None:
         ["run", "transpose", "--input", "abc"],
     ],
 )
-def test_bad_input_is_one_message_and_exit_code_two(arguments: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "raspire.cli.main", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("Error: ")
+def test_bad_input_is_one_message_and_exit_code_two(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["raspire", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("Error: ")
 
 
 def test_a_file_on_the_command_line_is_loaded_first(file: Any) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "raspire.cli.main", file("x = 41;")],
-        input="x + 1;\n",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "    value: x =  41\n    value: out =  42\n"
-    assert done.returncode == 0
+    result = CliRunner().invoke(cli, [file("x = 41;")], input="x + 1;\n")
+    assert result.stdout == "    value: x =  41\n    value: out =  42\n"
+    assert result.exit_code == 0
+
+
+def test_a_failure_in_a_loaded_file_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("inner.rasp").write_text("y = 1;\nz = nope;")
+    Path("outer.rasp").write_text('load "inner";\nx = tokens;')
+    for command in ("run", "draw"):
+        failure = call(command, "outer.rasp").exception
+        assert isinstance(failure, RaspError)
+        assert str(failure).startswith("inner.rasp:2:5: the name 'nope' is not defined")
+    result = call("check", "outer.rasp", "--json")
+    assert result.exit_code == 1
+    assert [e["category"] for e in json.loads(result.stdout)["errors"]] == ["undefined"]
+    with pytest.raises(RaspError, match="'nope' is not defined"):
+        from_rasp(Path("outer.rasp").read_text())
+
+
+def test_exit_ends_a_file(file: Any) -> None:
+    assert call("run", file("1;\nexit\n2;")).stdout == "    value: out =  1\n"
+
+
+def test_one_input_only(file: Any) -> None:
+    result = call("run", "sort", "--input", "a", "--tokens", "[1]")
+    assert result.exit_code == 2
+    assert "give one input" in result.output
+
+
+def test_an_empty_input_is_named(file: Any) -> None:
+    assert "the input is empty" in str(call("run", "sort", "--input", "").exception)
+
+
+def test_an_input_file_that_is_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    path.write_bytes(b"\xff\x00")
+    failure = call("run", "sort", "--input-file", str(path)).exception
+    assert isinstance(failure, RaspError)
+    assert "is not text" in str(failure)
+
+
+def test_a_program_without_work_is_drawn_with_its_value(file: Any, tmp_path: Path) -> None:
+    picture = tmp_path / "y.svg"
+    result = call("draw", file("y = tokens;"), "--input", "ab", "--svg", str(picture))
+    assert result.stdout.splitlines()[:2] == [
+        "y on a b",
+        "  nothing to compute -> y = [a, b] (strings)",
+    ]
+    assert ">y</text>" in picture.read_text()
+    assert "no value" in str(call("draw", file("# nothing")).exception)
+
+
+def test_many_heads_are_counted_not_listed(file: Any) -> None:
+    lines = ["a = indices;", *["a = aggregate(select(a, indices, <=), a + 1);"] * 60]
+    found = call("check", file("\n".join(lines))).stdout
+    assert "attention depth 60, heads per depth: 60 times 1 (as written)" in found
+
+
+@pytest.mark.parametrize("name", ['we"ird.rasp', "plain", "it's.rasp"])
+def test_any_file_opens_a_session(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("x = 41;")
+    result = CliRunner().invoke(cli, ["repl", name], input="x + 1;\nnope;\n")
+    assert result.stdout.startswith("    value: x =  41\n    value: out =  42\nconsole:2:1: ")
+    assert result.exit_code == 2
+
+
+def test_a_place_that_cannot_be_written_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    target = tmp_path / "file" / "folder" / "x.svg"
+    monkeypatch.setattr("sys.argv", ["raspire", "draw", "sort", "--svg", str(target)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("Error: ")

@@ -190,3 +190,13 @@ def test_a_layer_of_cross_attention_reads_a_memory(raspire, tmp_path):
     code, _, errors = raspire("simulate", path, "--heads", HEADS, "--input", x)
     assert code == 2
     assert "holds no attention layer 0" in errors
+
+
+def test_an_input_beyond_float64_is_refused(raspire, layer, tmp_path):
+    weights, x, _ = layer
+    np.save(tmp_path / "big.npy", np.load(x) * 1e200)
+    code, _, errors = raspire(
+        "simulate", weights, "--input", tmp_path / "big.npy", "--heads", HEADS, "--quiet"
+    )
+    assert code == 2
+    assert errors.startswith("Error: the scores leave the range of float64")

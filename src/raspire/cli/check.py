@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,8 @@ from raspire.errors import RaspError
 
 if TYPE_CHECKING:
     from raspire.language.source import Source
+
+MOST_COUNTS = 40  # numbers of heads that are written one by one
 
 
 def findings(source: Source) -> dict[str, Any]:
@@ -32,9 +35,8 @@ def findings(source: Source) -> dict[str, Any]:
         interpreter = TypedInterpreter()
         interpreter.drawer = lambda node, tokens: None
         for outcome in interpreter.run(source):
-            if outcome.error is not None:
-                errors.append(outcome.error)
-            elif outcome.kind in ("value", "assigned"):
+            errors += outcome.errors()
+            if outcome.kind in ("value", "assigned"):
                 last = outcome.value
                 name = next(reversed(outcome.names), outcome.name)
     added = additions(trees, source)
@@ -102,8 +104,9 @@ def check(file: str, as_json: bool) -> None:
 
 def _lines(found: dict[str, Any]) -> list[str]:
     count = len(found["errors"])
+    said = found["statements"]
     lines = [
-        f"{found['file']}: {found['statements']} statements, {count} error{'s' * (count != 1)}"
+        f"{found['file']}: {said} statement{'s' * (said != 1)}, {count} error{'s' * (count != 1)}"
     ]
     added = [f"{what} (line {line})" for what, line in found["additions"].items()]
     lines.append(f"dialect: {found['dialect']}" + (", with " + ", ".join(added) if added else ""))
@@ -113,8 +116,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         return lines
     lines.append(f"last value: {last['name']}, {last['kind']}")
     if "types" in last:
-        heads = ", ".join(map(str, last["heads_per_depth"])) or "none"
-        layers = ", ".join(map(str, last["heads_per_layer"])) or "none"
+        heads, layers = _counts(last["heads_per_depth"]), _counts(last["heads_per_layer"])
         lines += [
             f"type: {' or '.join(last['types'])}",
             f"attention depth {last['depth']}, heads per depth: {heads} (as written)",
@@ -123,8 +125,21 @@ def _lines(found: dict[str, Any]) -> list[str]:
         ]
     if "attention" in last:
         kinds = last["attention"]
-        lines.append(
-            f"selects by {' '.join(kinds['comparisons']) or 'nothing'}"
-            + (", causal" if kinds["causal"] else "")
-        )
+        if kinds["comparisons"]:
+            lines.append(
+                f"selects by {' '.join(kinds['comparisons'])}"
+                + (", causal" if kinds["causal"] else "")
+            )
     return lines
+
+
+def _counts(numbers: list[int]) -> str:
+    """Numbers of heads; a long list with its repetitions counted.
+
+    >>> _counts([3, 2, 1]), _counts([1] * 99 + [2])
+    ('3, 2, 1', '99 times 1, 2')
+    """
+    if len(numbers) <= MOST_COUNTS:
+        return ", ".join(map(str, numbers)) or "none"
+    runs = [(number, len(list(run))) for number, run in groupby(numbers)]
+    return ", ".join(f"{n} times {number}" if n > 1 else str(number) for number, n in runs)

@@ -11,7 +11,9 @@ from raspire.errors import RaspTypeError
 @click.command()
 @click.argument("file")
 @input_options
-@click.option("--svg", type=click.Path(dir_okay=False), help="Write a picture to this file.")
+@click.option(
+    "--svg", type=click.Path(dir_okay=False), metavar="FILE", help="Write a picture to this file."
+)
 def draw(
     file: str, text: str | None, tokens: str | None, input_file: str | None, svg: str | None
 ) -> None:
@@ -24,11 +26,16 @@ def draw(
     example = given_input(text, tokens, input_file)
     interpreter = Interpreter(example)
     interpreter.drawer = lambda node, given: click.echo(flow.draw(node, given).text())
-    _, value = last_value(interpreter, file)
+    name, value = last_value(interpreter, file)
     if not isinstance(value, SOp):
-        raise RaspTypeError("only an s-op can be drawn", expected="an s-op as the file's last "
-                            "value", found=describe(value))  # fmt: skip
+        raise RaspTypeError(
+            "only an s-op can be drawn",
+            expected="an s-op as the file's last value",
+            found="no value" if value is None else describe(value),
+        )
     drawing = flow.draw(value, interpreter.example)
+    if name != "out":  # an s-op keeps its first name; the file may have given it another
+        drawing.name = name
     click.echo(drawing.text())
     if svg is not None:
         click.echo(f"picture: {drawing.save(svg)}")

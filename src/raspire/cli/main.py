@@ -96,6 +96,10 @@ def main() -> None:
     except RaspError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
+    except OSError as error:  # a full disk, a folder without permission
+        place = f"{error.filename}: " if error.filename else ""
+        click.echo(f"Error: {place}{error.strerror or error}", err=True)
+        sys.exit(2)
     except (MemoryError, RecursionError) as error:
         name = type(error).__name__
         click.echo(f"Error: {name}: the input is too large for this machine", err=True)

@@ -10,6 +10,7 @@ import click
 
 def repl(file: str | None = None) -> None:
     """Open a session; a file is loaded first. From a pipe, a failure gives exit code 2."""
+    from raspire.cli.run import source_of
     from raspire.session import prompt
     from raspire.session.session import Message, Session
 
@@ -18,7 +19,7 @@ def repl(file: str | None = None) -> None:
 
     session = Session()
     if file is not None:
-        for message in session.open(file):
+        for message in session.open(source_of(file)):
             plain(message)
     if sys.stdin.isatty():
         click.echo("raspire: RASP, one statement at a time. help shows what there is; quit leaves.")
@@ -32,5 +33,5 @@ def repl(file: str | None = None) -> None:
 @click.command("repl")
 @click.argument("file", required=False)
 def repl_command(file: str | None) -> None:
-    """Open the RASP session; FILE is loaded first."""
+    """Open the RASP session; FILE, or one of our own programs, is loaded first."""
     repl(file)

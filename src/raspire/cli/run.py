@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 def given_input(text: str | None, tokens: str | None, file: str | None) -> Any:
     """The input of a run: text, a JSON list of tokens, or a file of either; ``hello`` if none."""
+    if sum(given is not None for given in (text, tokens, file)) > 1:
+        raise click.UsageError("give one input: --input, --tokens or --input-file")
     if file is not None:
-        content = Path(file).read_text(encoding="utf-8")
+        from raspire.language.interpreter import read_source
+
+        content = read_source(file).text
         if not file.endswith(".json"):
             return content.rstrip("\n")
         tokens = content
@@ -31,7 +35,7 @@ def given_input(text: str | None, tokens: str | None, file: str | None) -> Any:
             "the tokens are not JSON", expected='a list, as in [1, 2.5, "a"]', found=str(problem)
         ) from None
     if not isinstance(values, list | str):
-        raise RaspValueError("the tokens are a JSON list", found=tokens[:40])
+        raise RaspValueError("the tokens are a JSON list", found=tokens.strip()[:40])
     return values
 
 
@@ -61,14 +65,18 @@ def source_of(file: str) -> Source:
 
 
 def last_value(interpreter: Interpreter, path: str) -> tuple[str, Any]:
-    """Run a file up to its first failure; the name and value of its last result.
+    """Run a file up to its first failure or ``exit``; the name and value of its last result.
+
+    A failure in a file that it loads is its failure.
 
     Raises RaspError.
     """
     name, value = "out", None
     for outcome in interpreter.run(source_of(path)):
-        if outcome.error is not None:
-            raise outcome.error
+        for error in outcome.errors():
+            raise error
+        if outcome.kind == "command" and outcome.words[0] in ("exit", "quit"):
+            break
         if outcome.kind == "value":
             name, value = outcome.name, outcome.value
         elif outcome.kind == "assigned":

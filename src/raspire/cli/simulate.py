@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -143,6 +144,13 @@ def simulate(
     x = checked_input(x, target.d)
     padding = _read_array(padding_path, "the key padding") if padding_path else None
     needed, bound = softmax_for(target, x)
+    if not math.isfinite(bound):
+        raise RaspValueError(
+            "the scores leave the range of float64",
+            expected="finite products of queries and keys",
+            found=f"|score| up to {bound} (a bound computed from T and X)",
+            hint="scale X down",
+        )
     chosen: Any = needed if softmax == "auto" else softmax
     u = UniversalSimulator.for_target(target, len(x), construction, chosen)
     refuse_beyond(budget, u.construction)
@@ -153,6 +161,8 @@ def simulate(
         _announce(u, target, bound, softmax == "auto" and chosen == "stable", str(forecast))
     with _progress(forecast.seconds, quiet):
         run = run_beside(u, target, x, padding, budget=budget)
+    if not math.isfinite(run.max_abs_error):
+        raise RaspValueError("the result leaves the range of float64", hint="scale X down")
     _write_results(run, out_path, report_path)
     _conclude(run)
 

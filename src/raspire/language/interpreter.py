@@ -47,6 +47,13 @@ class Outcome:
     error: RaspError | None = None
     inner: list[Outcome] = field(default_factory=list)
 
+    def errors(self) -> Iterator[RaspError]:
+        """What failed, in the order of the text; in the files that it loads first."""
+        for inner in self.inner:
+            yield from inner.errors()
+        if self.error is not None:
+            yield self.error
+
 
 @dataclass
 class Settings:
@@ -206,7 +213,17 @@ class Interpreter:
 
         Raises RaspLoadError when it cannot be read, or when loads never end.
         """
-        source = read_source(path + ".rasp", shown=path)
+        return self._defined(read_source(path + ".rasp", shown=path), path)
+
+    def open(self, source: Source) -> Outcome:
+        """Take over what a file defines, as ``load`` does."""
+        outer, self._inner = self._inner, []
+        names = self._defined(source, source.name.removesuffix(".rasp"))
+        self.scope.names.update(names)
+        inner, self._inner = self._inner, outer
+        return Outcome("loaded", names=names, inner=inner)
+
+    def _defined(self, source: Source, path: str) -> dict[str, Any]:
         if len(self._loading) >= MOST_LOADS:
             raise RaspLoadError(
                 "files load each other without end", found=" loads ".join(self._loading[-3:])
@@ -269,8 +286,8 @@ def from_rasp(text: str | Source, name: str = "program") -> Node:
     """
     last: Any = None
     for outcome in Interpreter(checking=False).run(text, name):
-        if outcome.error is not None:
-            raise outcome.error
+        for error in outcome.errors():
+            raise error
         if outcome.kind in ("value", "assigned"):
             last = outcome.value
     if not isinstance(last, Node):

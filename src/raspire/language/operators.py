@@ -222,7 +222,9 @@ def contained(item: Any, container: Any) -> Any:
         "nothing can be sought there",
         expected="a list" if isinstance(item, SOp) else "a list or an s-op",
         found=describe(container),
-        hint="precedence: 'in' binds loosest; write (x in l) and (y in l)",
+        hint=""
+        if isinstance(container, str | dict)
+        else "precedence: 'in' binds loosest; write (x in l) and (y in l)",
     )
 
 

@@ -110,14 +110,14 @@ def sequence_input(value: object) -> list[Any]:
 
     Raises RaspTypeError for anything else, and for an input without tokens.
     """
-    if not isinstance(value, str | list | dict) or not value:
+    if not isinstance(value, str | list | dict):
         raise RaspTypeError(
-            "a sequence or selector is applied to an input that is not empty",
+            "a sequence or selector is applied to a sequence of tokens",
             expected="a string, a list or a dictionary",
-            found=describe(value)
-            if value or not isinstance(value, str | list | dict)
-            else f"{describe(value)} without elements",
+            found=describe(value),
         )
+    if not value:
+        raise RaspTypeError("the input is empty", expected="at least one token", found="none")
     tokens = list(value)
     for token in tokens:
         if not is_atom(token):

@@ -23,9 +23,11 @@ HELP = """\
 
   tokens indices length full_s   select(keys, queries, ==)  aggregate(selector, s-op, default)
   selector_width has_focus count contains sort shift max min ...   round indicator range zip len
+  exp log sqrt abs floor ceil sin cos of an atom or s-op           x // y   x != y   'text'
 
   set example "hello"            also: set s-op example, set selector example
-  show example                   examples on | off       full seq display on | off
+  show example                   examples on | off (also: s-op examples, selector examples)
+  full seq display on | off      input and output below each other
   help                           quit"""
 
 
@@ -63,10 +65,11 @@ class Session:
         for outcome in self.interpreter.run(source):
             yield from self._shown(outcome)
 
-    def open(self, path: str) -> Iterator[Message]:
-        """Load a file, as ``load`` does."""
-        stem = path.removesuffix(".rasp")
-        yield from self.feed(f'load "{stem}";')
+    def open(self, source: Source) -> Iterator[Message]:
+        """Take over what a file defines, as ``load`` does, and show it."""
+        outcome = self.interpreter.open(source)
+        self.failed |= _failed(outcome)
+        yield from self._shown(outcome)
 
     def _shown(self, outcome: Outcome) -> Iterator[Message]:
         drawn, self._drawn = self._drawn, []
@@ -129,4 +132,4 @@ class Session:
 
 
 def _failed(outcome: Outcome) -> bool:
-    return outcome.error is not None or any(map(_failed, outcome.inner))
+    return any(True for _ in outcome.errors())

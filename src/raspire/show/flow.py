@@ -219,6 +219,8 @@ def _text(drawing: Drawing) -> Iterator[str]:
     tokens = " ".join(map(str, drawing.tokens[:LONGEST]))
     more = " ..." if len(drawing.tokens) > LONGEST else ""
     yield f"{drawing.name} on {tokens}{more}"
+    if not drawing.layers and drawing.result is not None:
+        yield f"  nothing to compute -> {_column_text(Column(drawing.name, drawing.result))}"
     for layer in drawing.layers:
         if layer.depth:
             count = len(layer.heads)

@@ -11,6 +11,8 @@ from raspire.show.flow import Column, Drawing, Head
 CELL = 20
 GAP = 28
 TITLE = 18
+HEADING = 6  # letters of a token above a column
+LETTER = {"t": 7, "l": 8}  # the width of a letter of the texts that begin at their place
 STYLE = (
     "text{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:11px;fill:#1f2933}"
     ".t{font-weight:600}.l{font-size:13px;font-weight:700;fill:#52606d}"
@@ -38,7 +40,7 @@ class _Canvas:
         """A text with its baseline at (x, y)."""
         given = f' class="{kind}"' if kind else ""
         self.parts.append(f'<text x="{x:g}" y="{y:g}"{given}>{escape(text)}</text>')
-        self.grow(x, y)
+        self.grow(x + (LETTER[kind] * len(text) if kind in LETTER else 0), y)
 
     def grow(self, x: float, y: float) -> None:
         """Make room up to a point."""
@@ -51,6 +53,8 @@ def picture(drawing: Drawing) -> str:
     names = [_short(token) for token in drawing.tokens]
     canvas.text(GAP, 24, f"{drawing.name} on {' '.join(names)}", "l")
     y = 40.0
+    if not drawing.layers:
+        y = _strip(canvas, GAP, y, Column(drawing.name, drawing.result), names) + GAP
     for layer in drawing.layers:
         title = f"layer {layer.depth}" if layer.depth else "before the first layer"
         canvas.text(GAP, y + TITLE, title, "l")
@@ -83,20 +87,23 @@ def _head(canvas: _Canvas, x: float, y: float, head: Head, names: list[str]) -> 
     """One head: its selector's name, the pattern (rows are queries), what it makes."""
     canvas.text(x, y + TITLE - 6, head.selector, "t")
     edge = 7 * max(map(len, names), default=1) + 8
-    width: float = max(7 * len(head.selector), edge + CELL * len(names))
+    tops = [_short(name, HEADING) for name in names]
+    cell_width = max(CELL, 7 * max(map(len, tops), default=1) + 6)
+    width: float = max(7 * len(head.selector), edge + cell_width * len(names))
     if head.pattern is None:
         return x + width, y + TITLE
     top = y + TITLE + 16
-    for j, name in enumerate(names):
-        canvas.text(x + edge + (j + 0.5) * CELL, top - 4, name[:3], "c")
+    for j, name in enumerate(tops):
+        canvas.text(x + edge + (j + 0.5) * cell_width, top - 4, name, "c")
     for i, row in enumerate(head.pattern):
         canvas.text(x + edge - 5, top + (i + 0.7) * CELL, names[i], "e")
         for j, cell in enumerate(row):
-            canvas.rect(x + edge + j * CELL, top + i * CELL, CELL, CELL, "on" if cell else "g")
+            kind = "on" if cell else "g"
+            canvas.rect(x + edge + j * cell_width, top + i * CELL, cell_width, CELL, kind)
     low = top + CELL * len(head.pattern)
     for column in head.creates:
         low = _strip(canvas, x, low + 6, column, names, edge)
-        width = max(width, edge + _cell_width(column) * len(names))
+        width = max(width, edge + _cell_width(column) * len(names), 7 * len(column.name))
     return x + width, low
 
 
@@ -119,10 +126,10 @@ def _strip(
     return y + 16 + CELL
 
 
-def _short(value: Any) -> str:
-    """A value in at most twelve characters."""
+def _short(value: Any, longest: int = 12) -> str:
+    """A value in at most so many characters."""
     if isinstance(value, bool):
         return "T" if value else "F"
     text = str(round(value, 3)) if isinstance(value, float) else str(value)
     text = "".join(c if c.isprintable() else "·" for c in text)
-    return text if len(text) <= 12 else text[:11] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
