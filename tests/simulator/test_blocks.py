@@ -13,7 +13,7 @@ from raspire import RaspError
 from raspire.program.facts import cost
 from raspire.simulator.block import BlockShape, EncoderBlock, FeedForward, Norm
 from raspire.simulator.block_layers import block_long
-from raspire.simulator.block_reader import read_block, read_block_state
+from raspire.simulator.block_reader import NAMINGS, read_block, read_block_state
 from raspire.simulator.block_simulator import BlockSimulator
 from raspire.simulator.direct_block import block_result
 from raspire.simulator.target import AttentionTarget, Shape
@@ -115,10 +115,6 @@ def test_a_block_that_does_not_fit_is_refused():
         )
 
 
-def transposed(matrix):
-    return np.ascontiguousarray(matrix.T)
-
-
 def columns(weights):
     """(heads, d, width) as (d, heads * width)."""
     return np.ascontiguousarray(weights.transpose(1, 0, 2).reshape(weights.shape[1], -1))
@@ -165,6 +161,66 @@ def test_what_is_not_supported_is_refused_by_name(tmp_path):
     block["layers.0.self_attn.out_proj.weight"] = np.zeros((4, 4))
     with pytest.raises(RaspError, match=r"the block 'layers\.0' lacks a tensor"):
         read_block_state(block, 0, 2)
+
+
+ATTENTION = {
+    "bert": [f"attention.{n}" for n in ("self.query", "self.key", "self.value", "output.dense")],
+    "distilbert": [f"attention.{n}" for n in ("q_lin", "k_lin", "v_lin", "out_lin")],
+    "vit": [
+        f"attention.{n}"
+        for n in ("attention.query", "attention.key", "attention.value", "output.dense")
+    ],
+    "bart": [f"self_attn.{n}" for n in ("q_proj", "k_proj", "v_proj", "out_proj")],
+}
+PLACES = {
+    "bert": "encoder.layer.1", "distilbert": "transformer.layer.1", "vit": "encoder.layer.1",
+    "bart": "encoder.layers.1",
+}  # fmt: skip
+
+
+def family_tensors(family, block):
+    """The block under the names of a family whose linear layers store outputs first."""
+    t, part, at = block.attention, block.feed_forward, PLACES[family]
+    naming = next(n for n in NAMINGS if family in n.families)
+    linear = dict(
+        zip(
+            ATTENTION[family],
+            ((columns(t.w_q), t.b_q), (columns(t.w_k), t.b_k), (columns(t.w_v), t.b_v),
+             (t.w_o, t.b_o)),
+            strict=True,
+        )
+    )  # fmt: skip
+    linear |= {naming.up: (part.up, part.b_up), naming.down: (part.down, part.b_down)}
+    tensors = {}
+    for name, (weight, bias) in linear.items():
+        tensors[f"{at}.{name}.weight"] = np.ascontiguousarray(weight.T)
+        tensors[f"{at}.{name}.bias"] = bias.ravel()
+    for name, norm in ((naming.norm1, block.norm1), (naming.norm2, block.norm2)):
+        tensors[f"{at}.{name}.weight"], tensors[f"{at}.{name}.bias"] = norm.weight, norm.bias
+    return tensors
+
+
+@pytest.mark.parametrize("family", ATTENTION)
+def test_the_blocks_of_every_family_are_read(family, tmp_path):
+    block = random_block(5, order="pre" if family == "vit" else "post")
+    tensors = family_tensors(family, block)
+    save_file(tensors, tmp_path / "model.safetensors")
+    facts = {"model_type": family, "num_attention_heads": 2, "layer_norm_eps": 1e-5}
+    (tmp_path / "config.json").write_text(json.dumps(facts))
+    read = read_block(tmp_path, 1)
+    x = np.random.default_rng(0).normal(size=(3, 6))
+    assert read.shape == block.shape
+    assert np.array_equal(block_result(read, x), block_result(block, x))
+
+
+def test_a_block_with_tensors_that_nothing_reads_is_refused(tmp_path):
+    tensors = family_tensors("bert", random_block(5))
+    tensors["encoder.layer.1.crossattention.self.query.weight"] = np.ones((6, 6))
+    save_file(tensors, tmp_path / "model.safetensors")
+    facts = {"model_type": "bert", "num_attention_heads": 2}
+    (tmp_path / "config.json").write_text(json.dumps(facts))
+    with pytest.raises(RaspError, match=r"has tensors that are not known here[^$]*crossattention"):
+        read_block(tmp_path, 1)
 
 
 @pytest.mark.slow

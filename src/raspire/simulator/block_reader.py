@@ -7,6 +7,7 @@ are refused by name: a block with another order or another norm is another block
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,6 +128,8 @@ TORCH = BlockNames(
 NAMINGS = (BERT, DISTILBERT, VIT, GPT2, LLAMA, BART)
 FAMILIES = tuple(family for names in NAMINGS for family in names.families)
 
+# Constants that some files hold beside the weights: masks, position numbers, frequencies.
+_HARMLESS = re.compile(r"(attn|attention)\.(masked_)?bias$|position_ids$|rotary_emb\.inv_freq$")
 _EPS = ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps")
 _ACTIVATION = ("hidden_act", "activation_function", "activation")
 
@@ -180,7 +183,7 @@ def _read(
     tensors = _Tensors(weights, _below(place.prefix, names), names)
     facts: Mapping[str, Any] = config.facts if config is not None else {}
     eps = float(_said(facts, _EPS, names.eps))
-    return EncoderBlock(
+    block = EncoderBlock(
         target,
         tensors.feed_forward(act or str(_said(facts, _ACTIVATION, names.activation))),
         tensors.norm(names.norm1, eps),
@@ -188,6 +191,8 @@ def _read(
         order or names.order,
         target.notes,
     )
+    tensors.refuse_unread({read.name for read in target.reads})
+    return block
 
 
 def _naming(config: ModelConfig | None, weights: Weights, prefix: str) -> BlockNames:
@@ -231,6 +236,19 @@ class _Tensors:
         down, b_down = self._linear(self.names.down)
         gate, b_gate = self._linear(self.names.gate) if self.names.gate else (None, None)
         return FeedForward(up, b_up, down, b_down, activation(act), gate, b_gate)
+
+    def refuse_unread(self, read: set[str]) -> None:
+        """Refuse a block that holds tensors which nothing here read: it computes something else."""
+        read = read | {tensor.name for tensor in self.weights.reads}
+        own = (name for name in self.weights if name.startswith(self.prefix + "."))
+        unread = [name for name in own if name not in read and not _HARMLESS.search(name)]
+        if unread:
+            raise UnsupportedError(
+                f"the block {self.prefix!r} has tensors that are not known here",
+                expected="attention, two norms and a feed-forward part, and nothing else",
+                found=", ".join(unread[:6]) + (", ..." if len(unread) > 6 else ""),
+                hint="without them it would be another block, so nothing was run",
+            )
 
     def _linear(self, stem: str) -> tuple[Array, Array]:
         matrix = self._read(stem, ".weight")
