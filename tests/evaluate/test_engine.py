@@ -191,6 +191,8 @@ def test_forms_of_input_and_output():
     assert evaluate(doubled, column([1, 2])).values() == [2, 4]
     assert doubled("") == []
     assert evaluate(doubled, np.array([])).shape == (0,)
+    with pytest.raises(RaspTypeError, match="no program"):
+        evaluate(5, "abc")  # type: ignore[arg-type]
     with pytest.raises(RaspTypeError, match="an input is a sequence"):
         doubled(5)
     with pytest.raises(RaspValueError, match="flat array"):
@@ -377,6 +379,8 @@ def test_plans_are_shown():
     assert "blocks" in str(explain(selector_width(opaque), 100))
     nothing = select(tokens, tokens, "<") & select(tokens, tokens, ">")
     assert "nothing is selected" in str(explain(selector_width(nothing), 100))
+    assert explain(aggregate(select(indices, length - 1, "=="), tokens), 0).steps
+    assert explain(tokens, "abc").length == 3
     everything = select(tokens, tokens, "<") | select(tokens, tokens, ">=")
     assert "one mean of all keys" in str(explain(aggregate(everything, tokens), 100))
 

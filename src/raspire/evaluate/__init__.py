@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from raspire.arithmetic import Arithmetic, arithmetic_named
+from raspire.errors import RaspTypeError
 from raspire.evaluate import contraction
 from raspire.evaluate.batches import batch
 from raspire.evaluate.columns import Column
@@ -69,12 +70,17 @@ def evaluate(
     >>> evaluate(reverse, "hello"), evaluate(reverse, "hello", positions=[4, 0])
     (['o', 'l', 'l', 'e', 'h'], ['h', 'o'])
     """
+    if not isinstance(program, SOp | Selector):
+        raise RaspTypeError(
+            "this is no program",
+            expected="an s-op or a selector",
+            found=type(program).__name__,
+        )
     numbers = by_columns(arithmetic_named(arithmetic))
     given = column_of(tokens, numbers)
     length = len(given)
     if isinstance(program, Selector):
         return _rows(program, tokens, given, numbers, budget, positions)
-    assert isinstance(program, SOp)
     if length == 0:
         return given_as(given, tokens, numbers)
     wanted: Positions = Span(0, length)

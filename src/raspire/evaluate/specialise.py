@@ -35,7 +35,8 @@ def specialise(program: Node, length: int, arithmetic: Arithmetic) -> Node:
             pass  # it is raised again, with its place, when the program runs
         return node
 
-    return rewrite(merge(program), rule)
+    merged = merge(program)
+    return rewrite(merged, rule) if length else merged
 
 
 def _folded(node: Apply, arithmetic: Arithmetic) -> Node:
