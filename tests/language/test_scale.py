@@ -127,3 +127,13 @@ def test_long_inputs_give_what_short_ones_give() -> None:
 
 def test_a_program_does_not_depend_on_the_example() -> None:
     assert from_rasp("tokens_int + 1;")([1, 2]) == [2, 3]
+
+
+def test_a_program_is_read_and_checked_without_numpy() -> None:
+    code = (
+        "import sys\nfrom raspire.language import from_rasp, to_rasp\n"
+        "to_rasp(from_rasp('selector_width(select(tokens, tokens, ==));'))\n"
+        "print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from raspire.errors import RaspError, RaspOverflowError, RaspTypeError
-from raspire.evaluate.reference import RULES, Evaluation
 from raspire.language.operators import PRIMITIVE_OF, PYTHON
 from raspire.language.values import Matrix, Sequence, describe, is_atom, sequence_type
 from raspire.program.nodes import Apply, Node, Select, Selector, SOp
+
+if TYPE_CHECKING:
+    from raspire.evaluate.reference import Evaluation
 
 LONGEST = 100  # tokens of an input that definitions are tried on; beyond, only results are computed
 
@@ -32,7 +35,13 @@ class Trial:
 
     def __init__(self, tokens: list[Any]) -> None:
         self.tokens = tokens
-        self._run = Evaluation(tokens)
+
+    @cached_property
+    def _run(self) -> Evaluation:
+        """The reference's run; what only reads or checks a program does without NumPy."""
+        from raspire.evaluate.reference import Evaluation
+
+        return Evaluation(self.tokens)
 
     def value(self, root: Node) -> list[Any]:
         """The values of a node: a list of atoms, or the rows of a selector.
@@ -58,6 +67,8 @@ class Trial:
         try:
             values = _quickly(node, arguments)
             if values is None:
+                from raspire.evaluate.reference import RULES
+
                 values = RULES[type(node)](self._run, node, *arguments)
             if isinstance(node, SOp):
                 sequence_type(values)
