@@ -149,9 +149,10 @@ class Evaluator:
         if len(tokens) <= LONGEST:
             values: Iterable[Any] = self.trials.on(tokens).value(node)
         else:
-            from raspire.evaluate import evaluate
+            from raspire.evaluate import evaluate, shown
 
-            values = evaluate(node, tokens)
+            with shown() as tick:
+                values = evaluate(node, tokens, tick=tick)
         if isinstance(node, Selector):
             return Matrix(values, tokens)
         return Sequence(values)
