@@ -29,7 +29,7 @@ def told(what: str, seconds: float, error: float, aim: tuple[float, float]) -> b
     met = seconds < aim[0] and error < aim[1]
     print(
         f"{what:<44}{seconds:8.2f} s (aim {aim[0]:.0f} s)  difference {error:.1e} "
-        f"(aim {aim[1]:.0e})  {'met' if met else 'MISSED'}"
+        f"(aim {aim[1]:.0e})  {'met' if met else 'not met'}"
     )
     return met
 
