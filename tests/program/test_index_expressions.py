@@ -111,7 +111,7 @@ def test_normal_form_says_what_numpy_says(expression, box, base):
         return
     except Border as border:
         event("border")
-        assert border.axis.low < border.at < border.axis.high
+        assert border.axis.low < border.at < border.axis.high  # noqa: PT017
         return
     event("proved")
     np.testing.assert_array_equal(values(found, split_digits(space, digits), count), expected)
