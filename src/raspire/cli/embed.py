@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,8 +40,10 @@ def embed(
     for written in (out_path, report_path):
         _check_writable(written)
 
+    watched = sys.stderr.isatty() and not quiet
+
     def tell(layer: int, layers: int) -> None:
-        if not quiet:
+        if watched:
             click.echo(f"  layer {layer} of {layers} done", err=True)
 
     encoder = SentenceEncoder(weights_path(model))
