@@ -118,3 +118,8 @@ def test_a_fault_leaves_the_statements_around_it_whole() -> None:
     outcomes = list(interpreter.run(text))
     assert sum(outcome.error is not None for outcome in outcomes) == 4
     assert sorted(interpreter.scope.names) == ["a", "d", "e", "g"]
+
+
+def test_equal_strings_have_no_mean_and_the_error_does_not_say_they_had() -> None:
+    error = first_error("aggregate(full_s, tokens == tokens);")
+    assert error.expected == "one selected value, or numbers"

@@ -258,4 +258,4 @@ def explained(values: Column, chosen: Array, arithmetic: Arithmetic) -> RaspErro
         exact_rule(some, arithmetic)
     except RaspError as error:
         return error
-    return not_numbers(some)
+    return not_numbers(some, "one selected value, or numbers")

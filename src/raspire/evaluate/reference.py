@@ -164,18 +164,20 @@ def rasp_mean(payload: list[Any], arithmetic: Arithmetic) -> Callable[..., Any]:
         if len(chosen) == 1:
             return chosen[0]
         if not numeric:
-            raise not_numbers(chosen)
+            raise not_numbers(chosen, "one selected value, or numbers")
         result = arithmetic.mean(chosen)
         return arithmetic.inexact(result)
 
     return mean
 
 
-def not_numbers(chosen: list[Any]) -> RaspTypeError:
+def not_numbers(
+    chosen: list[Any], expected: str = "one selected value, equal values, or numbers"
+) -> RaspTypeError:
     """The error for a mean over values that have none."""
     return RaspTypeError(
         "several selected values that are not numbers have no mean",
-        expected="one selected value, equal values, or numbers",
+        expected=expected,
         found=", ".join(repr(v) for v in chosen[:5]) + (", ..." if len(chosen) > 5 else ""),
         hint="select one position only, or turn the values into numbers",
     )

@@ -23,7 +23,7 @@ HELP = """\
 
   tokens indices length full_s   select(keys, queries, ==)  aggregate(selector, s-op, default)
   selector_width has_focus count contains sort shift max min ...   round indicator range zip len
-  exp log sqrt abs floor ceil sin cos of an atom or s-op           x // y   x != y   'text'
+  exp log sqrt abs floor ceil sin cos relu ...   hardmax(score, among)   x // y   x != y
 
   set example "hello"            also: set s-op example, set selector example
   show example                   examples on | off (also: s-op examples, selector examples)
