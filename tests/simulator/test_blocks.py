@@ -101,6 +101,16 @@ def test_the_program_depends_on_the_shape_alone_and_has_few_heads():
     assert max(costs["post"].heads_per_layer) == 3
 
 
+@pytest.mark.parametrize("order", ["post", "pre"])
+def test_u_for_blocks_compiles_to_a_transformer(order):
+    """Explicit weights by the compiler: average-hard heads, and one input for every block."""
+    block = random_block(4, d=2, heads=1, hidden=2, act="relu", order=order)
+    x = np.random.default_rng(0).normal(size=(2, 2))
+    u = BlockSimulator(2, block.shape, "plain")
+    found = u.read(u.compile()(u.encode(block, x).tolist()))
+    assert np.abs(found - block_result(block, x)).max() < 1e-11
+
+
 def test_a_block_that_does_not_fit_is_refused():
     block = random_block(0)
     with pytest.raises(RaspError, match="U for blocks does not take this block"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,9 @@ from raspire.simulator.sequence import computed, with_bias, written
 from raspire.simulator.target import checked_input
 from raspire.simulator.universal import UniversalSimulator
 from raspire.simulator.weights import Array
+
+if TYPE_CHECKING:
+    from raspire.compile import Compiled
 
 
 class BlockSimulator:
@@ -81,6 +85,22 @@ class BlockSimulator:
             name: sequence[place.base : place.end].reshape(place.shape)
             for name, place in alone.construction.inputs.items()
         }
+
+    def compile(self, **options: Any) -> Compiled:
+        """U for blocks as explicit weights, by the compiler; `options` are those of `compile`.
+
+        The network maps ⟨block, X⟩ to N values, of which `read` takes the block's output.
+        """
+        from raspire.compile import REALS, compile
+
+        options = {"name": "U for blocks", **options}
+        return compile(self.program, alphabet=REALS, max_length=self.sequence_length, **options)
+
+    def read(self, values: ArrayLike) -> Array:
+        """The block's output from the values of U at all N positions."""
+        place = self.construction.parts["result"].place
+        found = np.asarray(values, dtype=np.float64)[np.asarray(place.positions())]
+        return np.asarray(found.reshape(place.shape))
 
     def __call__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erf
+from scipy.special import erf, expit
 
 from raspire.simulator.block import Activation, EncoderBlock, FeedForward, Norm
 from raspire.simulator.direct import attention
@@ -29,7 +29,7 @@ def activated(name: Activation, x: Array) -> Array:
     if name == "relu":
         return np.maximum(x, 0.0)
     if name == "silu":
-        return np.asarray(x / (1 + np.exp(-x)))
+        return np.asarray(x * expit(x))
     if name == "gelu":
         return np.asarray(x * 0.5 * (1 + erf(x / np.sqrt(2.0))))
     inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
