@@ -180,7 +180,7 @@ def test_an_npz_file_is_read_like_a_safetensors_file(weights, tmp_path):
 
 
 REFUSED = [
-    ({"model_type": "gpt_neox"}, "rotary positions"),
+    ({"model_type": "phi"}, "rotary positions"),
     ({"rope_theta": 10000.0}, "rotary positions"),
     ({"position_embedding_type": "relative_key_query"}, "relative_key_query positions"),
     ({"alibi": True}, "ALiBi"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,23 @@ LLAMA = BlockNames(
     eps=1e-6,
     activation="silu",
 )
+T5 = BlockNames(
+    ("t5", "mt5"),
+    norm1="layer.0.layer_norm",
+    norm2="layer.1.layer_norm",
+    up="layer.1.DenseReluDense.wi",
+    down="layer.1.DenseReluDense.wo",
+    order="pre",
+    kind="rms",
+    eps=1e-6,
+    activation="relu",
+)
+T5_GATED = replace(
+    T5,
+    up="layer.1.DenseReluDense.wi_1",
+    gate="layer.1.DenseReluDense.wi_0",
+    activation="gelu_new",
+)
 BART = BlockNames(
     ("bart",),
     norm1="self_attn_layer_norm",
@@ -125,13 +142,16 @@ TORCH = BlockNames(
 )
 """`torch.nn.TransformerEncoderLayer`, which has no configuration file."""
 
-NAMINGS = (BERT, DISTILBERT, VIT, GPT2, LLAMA, BART)
-FAMILIES = tuple(family for names in NAMINGS for family in names.families)
+NAMINGS = (BERT, DISTILBERT, VIT, GPT2, LLAMA, T5_GATED, T5, BART)
+FAMILIES = tuple(dict.fromkeys(family for names in NAMINGS for family in names.families))
 
 # Constants that some files hold beside the weights: masks, position numbers, frequencies.
-_HARMLESS = re.compile(r"(attn|attention)\.(masked_)?bias$|position_ids$|rotary_emb\.inv_freq$")
+_HARMLESS = re.compile(
+    r"(attn|attention)\.(masked_)?bias$|position_ids$|rotary_emb\.inv_freq$"
+    r"|relative_attention_bias\.weight$"
+)
 _EPS = ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps")
-_ACTIVATION = ("hidden_act", "activation_function", "activation")
+_ACTIVATION = ("hidden_act", "activation_function", "activation", "dense_act_fn")
 
 
 def read_block(
@@ -199,7 +219,8 @@ def _naming(config: ModelConfig | None, weights: Weights, prefix: str) -> BlockN
     if config is None or not config.model_type:
         return TORCH
     for names in NAMINGS:
-        if config.model_type in names.families:
+        gate = f"{_below(prefix, names)}.{names.gate}.weight"
+        if config.model_type in names.families and (not names.gate or gate in weights):
             return names
     raise UnsupportedError(
         f"the blocks of the family {config.model_type!r} are not known here",

@@ -15,6 +15,8 @@ from typing import Any
 
 from raspire.errors import RaspLoadError, RaspValueError, UnsupportedError
 from raspire.simulator.families import (
+    ALIBI,
+    BUCKETS,
     CAUSAL,
     OTHER_ATTENTION,
     PLAIN,
@@ -86,7 +88,7 @@ class ModelConfig:
 
     def scale(self, d_k: int, layer: int) -> float | None:
         """The factor of the scores where the file names one; None is the usual 1/sqrt(d_k)."""
-        unscaled = self.facts.get("scale_attn_weights") is False
+        unscaled = self.facts.get("scale_attn_weights") is False or self.model_type in BUCKETS
         by_layer = self.facts.get("scale_attn_by_inverse_layer_idx") is True
         wanted = self.facts.get("query_pre_attn_scalar")
         if not (unscaled or by_layer or wanted):
@@ -104,7 +106,7 @@ class ModelConfig:
 
     def notes(self) -> list[str]:
         """What a reader must know of the model's family: nothing, where its attention is known."""
-        if not self.model_type or self.model_type in PLAIN | CAUSAL:
+        if not self.model_type or self.model_type in PLAIN | CAUSAL | BUCKETS:
             return []
         return [
             f"the attention of the family {self.model_type!r} is not known here; "
@@ -158,9 +160,10 @@ class ModelConfig:
         for key in () if self.turned else ROTARY_KEYS:
             if self.facts.get(key) is not None:
                 raise self._refusal("rotary positions", f"{key} {self.facts[key]!r}")
-        if self.facts.get("alibi"):
+        if self.facts.get("alibi") and self.model_type not in ALIBI:
             raise self._refusal("position biases (ALiBi)", "alibi")
-        if self.facts.get("relative_attention_num_buckets"):
+        buckets = self.facts.get("relative_attention_num_buckets")
+        if buckets and self.model_type not in BUCKETS:
             raise self._refusal("relative position biases", "relative_attention_num_buckets")
         if self.model_type in ROTARY - ROTARY_KNOWN:
             raise self._refusal("rotary positions", f"model_type {self.model_type!r}")

@@ -19,7 +19,7 @@ PLAIN = _words("""
 
 CAUSAL = _words("""
     gpt2 openai-gpt opt xglm llama mistral mixtral gpt_neox gptj phi qwen2 qwen2_moe gemma
-    stablelm starcoder2
+    stablelm starcoder2 bloom
 """)
 """Every query sees the keys up to its own position."""
 
@@ -29,7 +29,9 @@ ROTARY = _words("""
 """)
 """Positions turn the queries and keys."""
 
-ROTARY_KNOWN = _words("llama mistral mixtral qwen2 qwen2_moe gemma stablelm starcoder2 gptj")
+ROTARY_KNOWN = _words("""
+    llama mistral mixtral qwen2 qwen2_moe gemma stablelm starcoder2 gptj gpt_neox
+""")
 """Of those, the families whose turns are known here."""
 
 WINDOWED = _words("mistral mixtral qwen2 qwen2_moe starcoder2")
@@ -49,6 +51,12 @@ ROTARY_KEYS = (
 )
 """Entries of a configuration that speak of rotary positions in any family."""
 
+ALIBI = _words("bloom")
+"""The families with linear biases by distance, whose slopes are the usual ones."""
+
+BUCKETS = _words("t5 mt5")
+"""The families with relative biases in buckets, one table for all layers, and no scale."""
+
 OTHER_ATTENTION = {
     "longformer": "windowed attention",
     "led": "windowed attention",
@@ -60,9 +68,7 @@ OTHER_ATTENTION = {
     "data2vec-vision": "relative position biases",
     "layoutlmv3": "relative position biases",
     "mpnet": "relative position biases",
-    "t5": "relative position biases",
     "nezha": "relative positions",
-    "bloom": "position biases (ALiBi)",
     "mpt": "position biases (ALiBi)",
     "deberta": "disentangled attention",
     "deberta-v2": "disentangled attention",

@@ -23,6 +23,7 @@ _CROSS = re.compile(r"cross_?attention|cross_attn|encoder_attn|multihead_attn|En
 class Family:
     """The names of one family's tensors; `packed` names hold queries, keys and values together.
 
+    `by_head` says that the packed outputs are grouped by head first, not by queries, keys, values.
     `outputs_first` is the orientation of the stored matrices: a linear layer of torch stores
     outputs × inputs, GPT-2's `Conv1D` stores inputs × outputs.
     """
@@ -35,6 +36,7 @@ class Family:
     packed: str = ""
     packed_bias: str = ""
     outputs_first: bool = True
+    by_head: bool = False
     mask: Mask = "none"
 
     @property
@@ -78,6 +80,29 @@ FAMILIES = (
         packed="in_proj_weight",
         packed_bias="in_proj_bias",
         output="out_proj",
+    ),
+    Family(
+        "GPT-NeoX",
+        packed="attention.query_key_value.weight",
+        packed_bias="attention.query_key_value.bias",
+        output="attention.dense",
+        by_head=True,
+        mask="causal",
+    ),
+    Family(
+        "BLOOM",
+        packed="self_attention.query_key_value.weight",
+        packed_bias="self_attention.query_key_value.bias",
+        output="self_attention.dense",
+        by_head=True,
+        mask="causal",
+    ),
+    Family(
+        "T5",
+        query="layer.0.SelfAttention.q",
+        key="layer.0.SelfAttention.k",
+        value="layer.0.SelfAttention.v",
+        output="layer.0.SelfAttention.o",
     ),
     Family(
         "LLaMA",

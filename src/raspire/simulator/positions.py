@@ -57,11 +57,11 @@ class Rotary:
 
     def check(self, d_k: int) -> None:
         """Refuse a head whose width is odd, or too small for the pairs."""
-        if d_k % 2 or 2 * self.pairs > d_k:
+        if d_k % 2 or not 1 <= self.pairs <= d_k // 2:
             raise RaspValueError(
                 "rotary positions do not fit the head",
-                expected=f"an even d_k of {2 * self.pairs} or more",
-                found=f"d_k = {d_k}",
+                expected=f"an even d_k of {max(2, 2 * self.pairs)} or more, at least one pair",
+                found=f"d_k = {d_k}, {self.pairs} pairs",
             )
 
     def members(self) -> tuple[Index, Index]:

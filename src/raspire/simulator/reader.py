@@ -16,11 +16,14 @@ import numpy as np
 
 from raspire.errors import RaspNameError, RaspValueError, UnsupportedError
 from raspire.simulator.config import ModelConfig, agree_on_heads
+from raspire.simulator.families import ALIBI, BUCKETS
 from raspire.simulator.naming import Family, GivenNames, LayerPlace, Mask, find_layer
+from raspire.simulator.positions import Relative
 from raspire.simulator.target import AttentionTarget, shared_heads
 from raspire.simulator.weights import Array, Weights
 
 _FREQUENCIES = r"rotary_emb\.inv_freq$"
+_BUCKETS = r"(^|\.)relative_attention_bias\.weight$"
 # Tensors beside a layer that change what it computes, and what they would make of it.
 _CHANGES = {
     r"(^|\.)q_norm\.weight$": "normalised queries and keys",
@@ -31,7 +34,7 @@ _CHANGES = {
     r"attention\.self\.layout_query\.weight$": "a second stream of queries",
     r"\.weight_integer$": "quantised weights",
     _FREQUENCIES: "rotary positions",
-    r"(^|\.)relative_attention_bias\.weight$": "relative position biases",
+    _BUCKETS: "relative position biases",
     r"(^|\.)relative_position_bias_table$": "relative position biases",
     r"(^|\.)bias_k$": "an extra learnt key",
     r"\.lora_A\.": "an adapter that is not merged (LoRA)",
@@ -100,7 +103,7 @@ def _read(
     config = config.part(prefix) if config is not None else None
     if config is not None:
         config.refuse_other_layers()
-    _refuse_changes(weights, prefix, config is not None and config.turned)
+    _refuse_changes(weights, prefix, config)
     said = config.heads_of(prefix) if config is not None else None
     agreed = agree_on_heads(heads, said, config.origin if config else weights.origin)
     shared = config.shared_heads if config is not None else None
@@ -108,7 +111,26 @@ def _read(
         target = _read_given(weights, names, agreed, shared)
     else:
         target = _read_place(weights, place, agreed, shared)
+    if config is not None and place is not None:
+        target = replace(target, relative=_relative(weights, place, config, target.heads))
     return _with_facts(target, config, place, layer, mask, tuple(weights.reads))
+
+
+def _relative(
+    weights: Weights, place: LayerPlace, config: ModelConfig, heads: int
+) -> Relative | None:
+    """The biases by distance of a family that has them."""
+    if config.model_type in ALIBI:
+        return Relative.alibi(heads)
+    if config.model_type not in BUCKETS:
+        return None
+    first = re.sub(r"(^|\.)(\d+)$", r"\g<1>0", place.prefix)  # the first block keeps the table
+    table = weights.read(f"{first}.layer.0.SelfAttention.relative_attention_bias.weight")
+    return Relative.buckets(
+        table,
+        bidirectional="decoder." not in place.prefix,
+        farthest=int(config.facts.get("relative_attention_max_distance", 128)),
+    )
 
 
 def _with_facts(
@@ -145,12 +167,17 @@ def _with_facts(
     )
 
 
-def _refuse_changes(weights: Weights, prefix: str, turned: bool) -> None:
+def _refuse_changes(weights: Weights, prefix: str, config: ModelConfig | None) -> None:
+    known = set()  # what the configuration speaks of too
+    if config is not None and config.turned:
+        known.add(_FREQUENCIES)
+    if config is not None and config.model_type in BUCKETS:
+        known.add(_BUCKETS)
     for name in weights:
         if prefix and not name.startswith(prefix + "."):
             continue
         for pattern, thing in _CHANGES.items():
-            if turned and pattern == _FREQUENCIES:  # what the configuration says too
+            if pattern in known:
                 continue
             if re.search(pattern, name):
                 raise UnsupportedError(
@@ -179,7 +206,7 @@ def _read_place(
 ) -> AttentionTarget:
     family = place.family
     if family.packed:
-        q, k, v = _packed(weights, place)
+        q, k, v = _packed(weights, place, heads)
     else:
         q, k, v = (
             _linear(weights, place.tensor(suffix), family.outputs_first)
@@ -228,8 +255,11 @@ def _linear(weights: Weights, stem: str, outputs_first: bool) -> _Linear:
     return (matrix.T if outputs_first else matrix), bias
 
 
-def _packed(weights: Weights, place: LayerPlace) -> list[_Linear]:
-    """Queries, keys and values that one tensor holds side by side, in that order."""
+def _packed(weights: Weights, place: LayerPlace, heads: int) -> list[_Linear]:
+    """Queries, keys and values that one tensor holds side by side, in that order.
+
+    A family that groups them by head first is put into that order.
+    """
     family: Family = place.family
     name = place.tensor(family.packed)
     matrix = weights.read(name)
@@ -243,9 +273,25 @@ def _packed(weights: Weights, place: LayerPlace) -> list[_Linear]:
             found=f"shape {matrix.shape}",
         )
     bias_name = place.tensor(family.packed_bias)
-    biases = np.split(weights.read(bias_name), 3) if bias_name in weights else [None] * 3
+    bias = weights.read(bias_name) if bias_name in weights else None
+    if family.by_head:
+        matrix = _by_kind(matrix, heads, name)
+        bias = None if bias is None else _by_kind(bias, heads, bias_name)
+    biases = np.split(bias, 3) if bias is not None else [None] * 3
     blocks = np.split(matrix, 3, axis=axis)
     return [(w.T if axis == 0 else w, b) for w, b in zip(blocks, biases, strict=True)]
+
+
+def _by_kind(packed: Array, heads: int, name: str) -> Array:
+    """Outputs in the order head, kind, coordinate, put into the order kind, head, coordinate."""
+    if packed.shape[0] % (3 * heads):
+        raise RaspValueError(
+            f"{heads} heads do not divide the outputs of {name}",
+            expected=f"a multiple of {3 * heads}",
+            found=str(packed.shape[0]),
+        )
+    grouped = packed.reshape(heads, 3, -1, *packed.shape[1:])
+    return np.ascontiguousarray(grouped.swapaxes(0, 1).reshape(packed.shape))
 
 
 def _assemble(

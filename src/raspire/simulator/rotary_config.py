@@ -29,7 +29,8 @@ def rotary(facts: Mapping[str, Any], model_type: str, d_k: int, origin: str) -> 
     rules = facts.get("rope_parameters") or facts.get("rope_scaling") or {}
     if not isinstance(rules, Mapping):
         raise RaspValueError("rope_scaling is not an object", found=repr(rules))
-    base = float(rules.get("rope_theta", facts.get("rope_theta", _BASE)))
+    said = facts.get("rope_theta", facts.get("rotary_emb_base", _BASE))
+    base = float(rules.get("rope_theta", said))
     width = _turned_width(facts, rules, model_type, d_k)
     frequencies = base ** -(np.arange(0, width, 2) / width)
     scaled = _scaled(frequencies, rules, facts, origin)
@@ -42,7 +43,8 @@ def _turned_width(
     """How many coordinates of a head are turned."""
     if model_type == "gptj":
         return int(facts.get("rotary_dim") or d_k)
-    usual = 0.25 if model_type == "stablelm" else 1.0
+    usual = 0.25 if model_type in ("stablelm", "gpt_neox") else 1.0
+    usual = float(facts.get("rotary_pct", usual))
     part = rules.get("partial_rotary_factor", facts.get("partial_rotary_factor", usual))
     return int(d_k * float(part))
 
