@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from raspire.errors import RaspError
+from raspire.errors import RaspError, RaspTypeError
+from raspire.language import from_rasp, to_rasp
 from raspire.language.interpreter import Interpreter
 
 
@@ -123,3 +124,10 @@ def test_a_fault_leaves_the_statements_around_it_whole() -> None:
 def test_equal_strings_have_no_mean_and_the_error_does_not_say_they_had() -> None:
     error = first_error("aggregate(full_s, tokens == tokens);")
     assert error.expected == "one selected value, or numbers"
+
+
+def test_what_is_no_text_and_what_is_no_program() -> None:
+    with pytest.raises(RaspTypeError, match="RASP is text"):
+        from_rasp(5)  # type: ignore[arg-type]
+    with pytest.raises(RaspTypeError, match="only a program can be written"):
+        to_rasp(5)  # type: ignore[arg-type]

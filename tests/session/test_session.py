@@ -220,3 +220,11 @@ def test_the_command_line_reads_a_pipe() -> None:
     assert done.returncode == 2
     assert "[0, 1, 2, 3, 4] (ints)" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_long_example_is_shown_in_part() -> None:
+    text = shown("indices;", "a" * 10**6)[1]
+    assert text.startswith(' \t Example: indices("aaaa')
+    assert 'aaa ... 999600 more") = [0, 1, 2' in text
+    assert len(text) < 4000
+    assert "7, 7 ... 100 more]) = " in shown("indices;", [7] * 500)[1]

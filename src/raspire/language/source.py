@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from functools import cached_property
 
-from raspire.errors import Place
+from raspire.errors import Place, RaspTypeError
 
 
 class Source:
@@ -16,6 +16,8 @@ class Source:
     """
 
     def __init__(self, text: str, name: str = "console", first: int = 1) -> None:
+        if not isinstance(text, str):
+            raise RaspTypeError("RASP is text", expected="a string", found=type(text).__name__)
         self.text = text
         self.name = name
         self.first = first

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from raspire.errors import UnsupportedError
+from raspire.errors import RaspTypeError, UnsupportedError
 from raspire.language.interpreter import Interpreter
 from raspire.language.lexicon import FORMS, KEYWORDS
 from raspire.language.names import RESERVED
@@ -46,6 +46,12 @@ def to_rasp(program: Node) -> str:
     Raises UnsupportedError, by name, for what the text language cannot say: Python functions,
     None and fractions, strings with both kinds of quotes, operations on constants alone.
     """
+    if not isinstance(program, Node):
+        raise RaspTypeError(
+            "only a program can be written as text",
+            expected="an s-op or a selector",
+            found=type(program).__name__,
+        )
     return "".join(_lines(program))
 
 

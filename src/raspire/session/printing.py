@@ -84,8 +84,15 @@ def matrix_lines(rows: list[list[bool]], tokens: list[Any]) -> Iterator[str]:
 
 
 def example_text(example: Any) -> str:
-    """An example: a string in quotes, anything else as Python writes it."""
-    return f'"{example}"' if isinstance(example, str) else repr(example)
+    """An example: a string in quotes, anything else as Python writes it; a long one in part.
+
+    >>> example_text("ab"), example_text([1, "a"])
+    ('"ab"', "[1, 'a']")
+    """
+    if len(example) <= LONGEST:
+        return f'"{example}"' if isinstance(example, str) else repr(example)
+    start = example[:LONGEST] if isinstance(example, str | list) else list(example)[:LONGEST]
+    return f"{example_text(start)[:-1]} ... {len(example) - LONGEST} more{example_text(start)[-1]}"
 
 
 def _node(name: str, node: Node, interpreter: Interpreter) -> Iterator[str]:
