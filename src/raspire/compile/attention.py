@@ -26,8 +26,9 @@ class Attention(Workshop):
             selection = self.selection(selector)
             part = self._scored(selection, text_of(selector), sink)
             part.node = owner if isinstance(owner, SOp) else None
-            self._heads[key] = part
-            self.parts.append(part)
+            self._heads[key] = self._scores.setdefault(part.signature, part)
+            if self._heads[key] is part:
+                self.parts.append(part)
         return self._heads[key]
 
     def _scored(self, selection: Selection, label: str, sink: str) -> HeadPart:
@@ -105,9 +106,9 @@ class Attention(Workshop):
 
     def _mean(self, node: Aggregate, default: float) -> Cell:
         """The cell of a mean less its default."""
-        key = ("mean", node)
+        head = self._head(node, node.selector, "rest")
+        key = ("mean", id(head), node.value, default)
         if key not in self._cells:
-            head = self._head(node, node.selector, "rest")
             greatest = self.selection(node.selector).greatest
             head.outright &= greatest is not None and greatest.score is node.value
             value = self.number(node.value) - constant(default)
@@ -124,9 +125,9 @@ class Attention(Workshop):
 
     def _present(self, node: Aggregate) -> Cell:
         """The cell that is 1 where anything is selected."""
-        key = ("present", node.selector)
+        head = self._head(node, node.selector, "rest")
+        key = ("present", id(head))
         if key not in self._cells:
-            head = self._head(node, node.selector, "rest")
             cell = Cell("head", f"anything selected for {text_of(node)}", node, source=head)
             head.values[cell] = constant(1)
             self._cells[key] = cell
@@ -143,9 +144,9 @@ class Attention(Workshop):
         if not self.selection(node.selector).reaches and default in domain.place:
             base = float(table[domain.place[default]])
         wanted = np.array([table[domain.place[v]] for v in value.values])
-        key = ("copy", node.selector, node.value, wanted.tobytes(), base, exact)
+        head = self._head(node, node.selector, "rest")
+        key = ("copy", id(head), node.value, wanted.tobytes(), base, exact)
         if key not in self._cells:
-            head = self._head(node, node.selector, "rest")
             source = self.form(node.value, wanted, exact) - constant(base)
             label = feature(node, domain, table)
             bound = float(np.abs(table - base).max())

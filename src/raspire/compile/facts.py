@@ -16,7 +16,7 @@ from raspire.compile.domain import (
     is_number,
     mean_of,
 )
-from raspire.compile.grid import LIMIT, grid, lifted, on_grid, size_of
+from raspire.compile.grid import LIMIT, Columns, grid, lifted, on_grid, size_of
 from raspire.compile.lowering import Share, is_source
 from raspire.compile.naming import text_of
 from raspire.compile.predicate import Clause, clauses
@@ -35,6 +35,8 @@ from raspire.program.nodes import (
 )
 from raspire.program.walk import topological
 
+KEPT = 4_096
+"""The columns of a grid up to this size are kept for longer expressions."""
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 TRUTH = ("and", "or", "not", "to_bool", "indicator", *COMPARISONS)
 
@@ -60,14 +62,18 @@ class Facts:
     domains: dict[Node, Domain] = field(default_factory=dict)
     selections: dict[Node, Selection] = field(default_factory=dict)
     undefined: dict[Node, tuple[Any, ...]] = field(default_factory=dict)
-    _columns: dict[Node, list[Any]] = field(default_factory=dict)
+    _positional: Columns = field(default_factory=dict)
+    _symbolic: Columns = field(default_factory=dict)
+    _variables: dict[Node, list[SOp]] = field(default_factory=dict)
+    _grids: dict[tuple[int, ...], tuple[list[Any], Columns]] = field(default_factory=dict)
 
     # ------------------------------------------------------------ dependencies
 
     def sources_of(self, node: Node) -> frozenset[Node]:
         """The inputs, means and shares that an elementwise expression is made of."""
         if node not in self.sources:
-            for part in topological(node):
+            known = all(a in self.sources for a in node.args)
+            for part in [node] if known else topological(node):
                 if part not in self.sources:
                     self.sources[part] = self._sources(part)
         return self.sources[node]
@@ -106,17 +112,16 @@ class Facts:
 
     def on_positions(self, node: SOp) -> list[Any]:
         """The values of a positional expression at positions 0, 1, ..."""
-        if node not in self._columns:
-            self._columns[node] = on_grid(node, {indices: range(self.length)})
-        return self._columns[node]
+        self._positional.setdefault(indices, range(self.length))
+        return on_grid(node, self._positional)
 
     def on_alphabet(self, node: SOp) -> list[Any]:
         """The values of a symbolic expression on the symbols of the alphabet."""
         assert isinstance(self.alphabet, tuple)
-        if node not in self._columns:
-            (tokens,) = self.sources_of(node)
-            self._columns[node] = on_grid(node, {tokens: [lifted(a) for a in self.alphabet]})
-        return self._columns[node]
+        for tokens in self.sources_of(node):
+            if tokens not in self._symbolic:
+                self._symbolic[tokens] = [lifted(a) for a in self.alphabet]
+        return on_grid(node, self._symbolic)
 
     # ------------------------------------------------------------ selectors
 
@@ -234,7 +239,29 @@ class Facts:
 
     def variables(self, node: SOp) -> list[SOp]:
         """What an elementwise expression varies with: means, shares, functions of one input."""
-        return self.region(node, lambda part: False)
+        if node not in self._variables:
+            known = all(a in self._variables for a in node.args) and isinstance(node, Apply)
+            for part in [node] if known else topological(node):
+                if isinstance(part, SOp) and part not in self._variables:
+                    self._variables[part] = self._variables_of(part)
+        return self._variables[node]
+
+    def _variables_of(self, node: SOp) -> list[SOp]:
+        if not isinstance(node, Apply):
+            return [node]
+        found: dict[SOp, None] = {}
+        for part in node.args:
+            if self._leaf(part):
+                found[part] = None
+            elif not self.fixed(part):
+                found.update(dict.fromkeys(self._variables[part]))
+        return self._joined(list(found))
+
+    def _leaf(self, node: SOp) -> bool:
+        return is_source(node) or self.symbolic(node) or self.positional(node)
+
+    def _joined(self, variables: list[SOp]) -> list[SOp]:
+        return self._single(self._single(variables, self.symbolic), self.positional)
 
     def region(self, node: SOp, stop: Any) -> list[SOp]:
         """The variables of an expression, where ``stop`` says what else counts as one."""
@@ -249,11 +276,11 @@ class Facts:
             assert isinstance(part, SOp)
             if self.fixed(part):
                 continue
-            if is_source(part) or self.symbolic(part) or self.positional(part) or stop(part):
+            if self._leaf(part) or stop(part):
                 found[part] = None
             else:
                 stack.extend(reversed(part.args))
-        return self._single(self._single(list(found), self.symbolic), self.positional)
+        return self._joined(list(found))
 
     def _single(self, variables: list[SOp], kind: Any) -> list[SOp]:
         """Several functions of one input are replaced by that input."""
@@ -270,16 +297,17 @@ class Facts:
         listed = [d.values for d in domains if isinstance(d, Finite)]
         if len(listed) < len(domains) or size_of([len(d) for d in listed]) > LIMIT:
             return None
-        return grid(listed)
+        key = tuple(id(v) for v in variables)
+        if key not in self._grids:
+            points = grid(listed)
+            columns: Columns = {v: [p[i] for p in points] for i, v in enumerate(variables)}
+            self._grids[key] = points, columns
+        return self._grids[key][0]
 
-    def values_on(
-        self, node: SOp, variables: list[SOp], points: list[tuple[Any, ...]]
-    ) -> list[Any]:
-        """The values of an expression at points of a grid of its variables."""
-        columns: dict[Node, list[Any]] = {
-            v: [p[i] for p in points] for i, v in enumerate(variables)
-        }
-        return on_grid(node, columns)
+    def values_on(self, node: SOp, variables: list[SOp]) -> list[Any]:
+        """The values of an expression at the points of the grid of its variables."""
+        points, columns = self._grids[tuple(id(v) for v in variables)]
+        return on_grid(node, columns if len(points) <= KEPT else dict(columns))
 
     def _apply(self, node: Apply) -> Domain:
         if self.symbolic(node) and isinstance(self.alphabet, tuple):
@@ -289,7 +317,7 @@ class Facts:
         for variables in (self.variables(node), self._arguments(node)):
             points = self.listing(variables)
             if points is not None:
-                return self._result(node, self.values_on(node, variables, points))
+                return self._result(node, self.values_on(node, variables))
         return self._bounded(node)
 
     def _arguments(self, node: Apply) -> list[SOp]:

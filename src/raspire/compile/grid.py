@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from raspire.arithmetic import EXACT
 from raspire.compile.domain import UNDEFINED, simplest
@@ -54,30 +54,36 @@ def grid(domains: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     return list(itertools.product(*domains))
 
 
-def on_grid(node: SOp, columns: Mapping[Node, Sequence[Any]]) -> list[Any]:
-    """The values of an elementwise expression where its variables take the given columns."""
-    known: dict[Node, Sequence[Any]] = dict(columns)
+Columns: TypeAlias = dict[Node, Sequence[Any]]
+
+
+def on_grid(node: SOp, columns: Columns) -> list[Any]:
+    """The values of an elementwise expression where its variables take the given columns.
+
+    The columns of everything on the way are added, so that a longer expression starts from them.
+    """
     count = len(next(iter(columns.values()))) if columns else 1
     for part in _between(node, columns):
         if isinstance(part, Constant):
-            known[part] = [lifted(part.value)] * count
+            columns[part] = [lifted(part.value)] * count
         else:
             assert isinstance(part, Apply)
             call = meaning(part.primitive)
-            known[part] = [call(*row) for row in zip(*(known[a] for a in part.args), strict=True)]
-    return list(known[node])
+            rows = zip(*(columns[a] for a in part.args), strict=True)
+            columns[part] = [call(*row) for row in rows]
+    return list(columns[node])
 
 
 def _between(node: Node, stop: Mapping[Node, Any]) -> list[Node]:
     """The nodes from the variables up to ``node``, children first."""
     order: list[Node] = []
-    seen: set[Node] = set(stop)
+    seen: set[Node] = set()
     stack: list[tuple[Node, bool]] = [(node, False)]
     while stack:
         here, expanded = stack.pop()
         if expanded:
             order.append(here)
-        elif here not in seen:
+        elif here not in seen and here not in stop:
             seen.add(here)
             stack.append((here, True))
             stack.extend((child, False) for child in here.args)

@@ -51,6 +51,12 @@ class HeadPart:
         return [form for pair in self.pairs for form in pair] + list(self.values.values())
 
     @property
+    def signature(self) -> tuple[object, ...]:
+        """What two heads with equal scores share."""
+        pairs = tuple((q.key, k.key) for q, k in self.pairs)
+        return pairs, self.causal, self.copies, self.sink
+
+    @property
     def ties(self) -> bool:
         """Whether several greatest scores have to be equal bit for bit."""
         return not self.outright and (not self.copies or self.sink == "share")

@@ -162,8 +162,8 @@ class Steps(Attention):
         difference = self._differences.get(node)
         if difference is not None and len(variables) == 1 and variables[0] is difference:
             test = apply(node.primitive.name, difference, Constant(0))  # type: ignore[attr-defined]
-            return self.values_on(test, variables, listed)
-        return self.values_on(node, variables, listed)
+            return self.values_on(test, variables)
+        return self.values_on(node, variables)
 
     def _sign_part(self, node: SOp, difference: SOp) -> tuple[StepPart, list[int]]:
         """A comparison by the sign of a rational whose denominator is bounded."""

@@ -34,6 +34,7 @@ class Workshop(Facts, ABC):
         self.positions: dict[bytes, Cell] = {}
         self.real: Cell | None = None
         self._heads: dict[tuple[SOp | Selector, str], HeadPart] = {}
+        self._scores: dict[tuple[object, ...], HeadPart] = {}
         self._steps: dict[tuple[Any, ...], StepPart] = {}
         self._gates: dict[tuple[SOp, bool], GatePart] = {}
         self._cells: dict[tuple[Any, ...], Cell] = {}
