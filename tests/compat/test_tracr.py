@@ -20,7 +20,7 @@ from raspire.compat.tracr import (
     tokens,
 )
 from raspire.errors import RaspTypeError, RaspValueError
-from run_cases import failures, load, tracr_program
+from tests.run_cases import failures, load, tracr_program
 
 FILE = Path(__file__).parent.parent / "data" / "cases" / "tracr.jsonl"
 CASES = {case["id"]: case for case in load(FILE)}

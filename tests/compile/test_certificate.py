@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-from programs import LIBRARY
 
 from raspire.compile import compile
 from raspire.compile.genuine import genuine
@@ -12,6 +11,7 @@ from raspire.compile.parts import HeadPart
 from raspire.compile.sampling import sample
 from raspire.transformer import families
 from raspire.transformer.attention import scores
+from tests.compile.programs import LIBRARY
 
 
 def smallest_gap(model, inputs):

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from programs import LIBRARY
 
 from raspire.compile import compile
 from raspire.compile.sampling import sample
+from tests.compile.programs import LIBRARY
 
 
 def compiled(name, length=7):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from programs import LIBRARY
 
 from raspire.compile import compile
 from raspire.compile.sampling import sample
 from raspire.export import load, save, to_onnx, to_torch
+from tests.compile.programs import LIBRARY
 
 SOME = [
     "reverse",

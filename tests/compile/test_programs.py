@@ -1,9 +1,10 @@
 """Compiled programs against the evaluator: every short input, random long ones, both attentions."""
 
 import pytest
-from programs import LIBRARY, PEERS, balanced
 
 from raspire.compile import compile
+from raspire.library.sources import source_program
+from tests.compile.programs import LIBRARY, PEERS, balanced
 
 # Tracr's layers and width at maximal length 80 (or the formula that its smaller sizes follow).
 TRACR = {
@@ -114,3 +115,30 @@ def test_a_causal_model_sees_no_later_position():
     assert compiled(list("abaa")) == [1, 1, 2, 3]
     assert compiled.verify(most=400, samples=20).holds
     assert all(head.mask.causal for _, _, head in compiled.transformer.heads())
+
+
+SOURCES = {
+    "addition": "0123456789+",
+    "double_histogram": "abc",
+    "dyck1": "()",
+    "dyck2": "()[]",
+    "histogram": "abc",
+    "induction_head": "abc",
+    "k_parity": "01",
+    "length": "abc",
+    "majority": "01",
+    "match2": "0123456789",
+    "most_frequent": "abc",
+    "parity": "01",
+    "reverse": "abc",
+    "shuffle_dyck": "()[]{}",
+    "sort": "abc",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_program_compiles_exactly(name):
+    compiled = compile(source_program(name), alphabet=SOURCES[name], max_length=8)
+    for report in both(compiled, most=20_000, samples=500):
+        assert report.holds, report.wrong

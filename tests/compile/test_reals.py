@@ -12,6 +12,7 @@ from raspire.program.embedding import (
     indices,
     maximum,
     select,
+    selector_width,
     tokens,
     where,
 )
@@ -127,3 +128,11 @@ def test_choices_and_maxima_by_relu_alone_are_exact():
     compiled = compile(program, alphabet=Real(-1, 1), max_length=4, relu_error=1e-9)
     x = np.array([[0.5, -0.75, -0.5, 0.875]])
     assert run(compiled, x).tolist() == [[-0.5, 0.75, 0.25, 0.875]]
+
+
+def test_a_selection_by_the_sign_of_a_real():
+    positive = select(tokens > 0, True, "==")
+    program = aggregate(positive, tokens) + selector_width(positive)
+    compiled = compile(program, alphabet=REALS, max_length=5)
+    x = np.array([[0.5, -1.0, 0.25, 3.0, -0.5]])
+    assert run(compiled, x)[0] == pytest.approx(np.full(5, 3.75 / 3 + 3))

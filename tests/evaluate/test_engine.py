@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import Generator, agree, depth, random_input
 
 from raspire import (
     aggregate,
@@ -37,6 +36,7 @@ from raspire.evaluate import (
 )
 from raspire.program.nodes import Aggregate, Selector, Width
 from raspire.program.walk import topological
+from tests.evaluate.programs import Generator, agree, depth, random_input
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 

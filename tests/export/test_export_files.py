@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from random_models import random_inputs, random_transformer
 
 from raspire.errors import RaspError
 from raspire.export import load, save
 from raspire.export.labels import from_json, to_json
 from raspire.files import write_whole
 from raspire.transformer import cost, forward
+from tests.transformer.random_models import random_inputs, random_transformer
 
 
 @pytest.mark.parametrize("values", [False, True])

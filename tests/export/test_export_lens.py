@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_models import random_transformer
+
+from tests.transformer.random_models import random_transformer
 
 pytest.importorskip("torch", reason="needs the extra torch")
 pytest.importorskip("transformer_lens", reason="needs the extra lens")

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_models import random_inputs, random_transformer
+
+from tests.transformer.random_models import random_inputs, random_transformer
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")
 runtime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_models import random_inputs, random_transformer
+
+from tests.transformer.random_models import random_inputs, random_transformer
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 

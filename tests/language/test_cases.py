@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-import run_cases
+from tests import run_cases
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 

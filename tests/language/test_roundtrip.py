@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rasp_graphs import same_graph
 
 from raspire.errors import UnsupportedError
 from raspire.language import from_rasp, to_rasp
@@ -28,6 +27,7 @@ from raspire.program.embedding import (
     where,
 )
 from raspire.program.nodes import Aggregate, Constant, Node, SOp
+from tests.language.rasp_graphs import same_graph
 
 ATOMS = st.one_of(
     st.integers(-5, 10**20),

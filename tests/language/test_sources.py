@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rasp_graphs import same_graph
 
 from raspire.evaluate.reference import reference
 from raspire.language import from_rasp, to_rasp
 from raspire.library.sources import source_names, source_path, source_program
 from raspire.program.facts import heads_by_depth
+from tests.language.rasp_graphs import same_graph
 
 RANDOM = random.Random(20250618)
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from attention_textbook import plain_attention, random_weights
 
 from raspire.simulator import AttentionTarget, UniversalSimulator
 from raspire.simulator.universal import score_bound
+from tests.simulator.attention_textbook import plain_attention, random_weights
 
 
 def small_case():

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from attention_textbook import affine, exact, plain_attention, random_weights
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from raspire.program.nodes import Constant
 from raspire.program.walk import topological
 from raspire.simulator import AttentionTarget, Shape, UniversalSimulator, attention
 from raspire.simulator.universal import encode
+from tests.simulator.attention_textbook import affine, exact, plain_attention, random_weights
 
 BOTH = ("long", "wide")
 

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from attention_textbook import plain_attention, random_weights
 from safetensors.numpy import save_file
 
 from raspire import RaspError
 from raspire.simulator import AttentionTarget, GivenNames, attention
+from tests.simulator.attention_textbook import plain_attention, random_weights
 
 D, HEADS = 6, 2
 

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from attention_textbook import plain_attention, random_weights
 from safetensors.numpy import save_file
 
 from raspire.cli.main import main
+from tests.simulator.attention_textbook import plain_attention, random_weights
 
 D, HEADS = 4, 2
 
@@ -200,3 +200,15 @@ def test_an_input_beyond_float64_is_refused(raspire, layer, tmp_path):
     )
     assert code == 2
     assert errors.startswith("Error: the scores leave the range of float64")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello\n", b"PK\x03\x04junk", b"\x93NUMPY", b"\x80\x04N."]
+)
+def test_an_input_that_is_no_array_is_refused(raspire, layer, tmp_path, content):
+    weights, _, _ = layer
+    (tmp_path / "x.bin").write_bytes(content)
+    code, _, errors = raspire("simulate", weights, "--input", tmp_path / "x.bin", "--heads", HEADS)
+    assert code == 2
+    assert "is not an .npy file of numbers" in errors
+    assert "pickle" not in errors

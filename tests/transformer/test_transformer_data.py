@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_models import random_transformer
 from scipy import sparse
 
 from raspire.errors import RaspError, RaspValueError
 from raspire.transformer import Builder, Space, Stream, beside, check, cost, read, summary, write
+from tests.transformer.random_models import random_transformer
 
 
 def test_a_stream_reuses_released_slots_and_refuses_a_double_release() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_models import by_hand, random_inputs, random_transformer
 
 from raspire.errors import RaspValueError
 from raspire.transformer import Builder, beside, forward, read, rotated, saturated, write
+from tests.transformer.random_models import by_hand, random_inputs, random_transformer
 
 
 @pytest.mark.parametrize("seed", range(4))
