@@ -244,14 +244,17 @@ def _names(query: str | None, key: str | None, value: str | None, out: str | Non
 
 
 def _read_array(path: str, what: str) -> NDArray[Any]:
+    from zipfile import BadZipFile
+
     import numpy as np
 
     if not Path(path).is_file():
         raise RaspLoadError(f"no such file: {path}", expected=f"an .npy file with {what}")
     try:
         array = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise RaspLoadError(f"{path} is not an .npy file of numbers", found=str(error)) from error
+    except (ValueError, OSError, EOFError, BadZipFile) as error:
+        found = "no header of one" if "pickle" in str(error) else str(error)
+        raise RaspLoadError(f"{path} is not an .npy file of numbers", found=found) from error
     if not isinstance(array, np.ndarray):
         raise RaspLoadError(f"{path} holds several arrays", expected="one array in an .npy file")
     return array
