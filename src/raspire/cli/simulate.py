@@ -251,7 +251,8 @@ def _read_array(path: str, what: str) -> NDArray[Any]:
     if not Path(path).is_file():
         raise RaspLoadError(f"no such file: {path}", expected=f"an .npy file with {what}")
     try:
-        array = np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:
+            array = np.load(file, allow_pickle=False)
     except (ValueError, OSError, EOFError, BadZipFile) as error:
         found = "no header of one" if "pickle" in str(error) else str(error)
         raise RaspLoadError(f"{path} is not an .npy file of numbers", found=found) from error
