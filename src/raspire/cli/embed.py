@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("sentences", nargs=-1, required=True)
 @click.option("--out", "out_path", help="Write the embeddings as computed through U (.npy).")
 @click.option("--report", "report_path", help="Write a report to this JSON file.")
-@click.option("--budget", callback=_bytes, default="2GiB", show_default=True, help="Memory.")
+@click.option("--budget", callback=_bytes, default="4GiB", show_default=True, help="Memory.")
 @click.option("--quiet", is_flag=True, help="Print the result's line only.")
 def embed(
     model: str,
