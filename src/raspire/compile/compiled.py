@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from raspire.compile.certificate import Certificate
@@ -75,12 +74,6 @@ class Compiled:
         return verify(
             meaning, network or self.batch, symbols, (embedding.max_length or 1) - 1, **options
         )
-
-    def save(self, path: str | Path, precision: str = "float64") -> Path:
-        """Write ``.onnx``, ``.safetensors`` or ``.pt``."""
-        from importlib import import_module
-
-        return import_module("raspire.export").save(self.transformer, path, precision)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         return f"{self.transformer.name}: {self.cost}"
