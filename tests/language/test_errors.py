@@ -22,6 +22,12 @@ def first_error(text: str, example: str = "ab") -> RaspError:
 CASES = [
     ("a = 3\nb = 4;", "syntax", 1, 6, "';' is missing"),
     ("a = 1;\nl[0:1];", "syntax", 2, 4, "there are no slices"),
+    ("quit;", "undefined", 1, 1, "a command takes no ';'"),
+    ('set example "abc";', "syntax", 1, 18, "a command takes no ';'"),
+    ("help select", "syntax", 1, 6, "help stands alone"),
+    ("// no comment", "syntax", 1, 1, "a comment begins with #"),
+    ("x = \u201ca\u201d;", "syntax", 1, 5, "write plain quotes"),
+    ("x == 1 ? 2 : 3;", "syntax", 1, 8, "write: value if condition else other"),
     ("a += 1;", "syntax", 1, 4, "there is no +=; write x = x + ..."),
     ("max(1;", "syntax", 1, 6, "')' is missing"),
     ("[1, 2,];", "syntax", 1, 7, "no comma after the last element"),

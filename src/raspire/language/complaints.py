@@ -33,6 +33,15 @@ SHOWN = {
     "COMPARE": "one of == != < > <= >=",
     "$END": "the end",
 }
+HINTS = {
+    "&": "write 'and'",
+    "|": "write 'or'",
+    "!": "write 'not', or '!='",
+    ".": "a number has digits on both sides of its point; there are no methods",
+    "?": "write: value if condition else other",
+    **dict.fromkeys("\u201c\u201d\u2018\u2019\xab\xbb", "write plain quotes: \" or '"),
+}
+NO_SEMICOLON = "a command takes no ';'"
 
 
 def complaint(
@@ -90,10 +99,8 @@ def _unknown(token: Token, source: Source) -> RaspSyntaxError:
             found="the end of the line",
             hint="a string has no escapes and stays on one line",
         )
-    hints = {"&": "write 'and'", "|": "write 'or'", "!": "write 'not', or '!='", ".": "a number "
-             "has digits on both sides of its point; there are no methods"}  # fmt: skip
     return RaspSyntaxError(
-        f"the character {token[0]!r} is not RASP", where=where, hint=hints.get(token[0], "")
+        f"the character {token[0]!r} is not RASP", where=where, hint=HINTS.get(token[0], "")
     )
 
 
@@ -130,7 +137,9 @@ def _hint(tokens: list[Token], stopped: int, accepted: set[str]) -> str:
     if kind in ("RSQB", "RPAR", "RBRACE") and last == ",":
         return "no comma after the last element"
     if kind == "SEMICOLON":
-        return _hint_at_end(before, accepted)
+        return NO_SEMICOLON if accepted == {"$END"} else _hint_at_end(before, accepted)
+    if last == "help" and stopped == 1:
+        return "help stands alone"
     if last == "if" or word == "if":
         return "there is no if statement; write: value if condition else other"
     if kind == "IF" or (before.type == "IN" and kind == "NOT"):
@@ -156,6 +165,8 @@ def _hint_at_start(token: Token) -> str:
     word = str(token)
     if token.type == "IF":
         return "there is no if statement; write: value if condition else other"
+    if word in ("/", "//"):
+        return "a comment begins with #"
     if word == ";":
         return "an empty statement is not allowed; no ';' after '}' or another ';'"
     if token.type == "RETURN":

@@ -21,6 +21,7 @@ from raspire.errors import (
 )
 from raspire.language import forms, operators
 from raspire.language.code import Code, Template
+from raspire.language.complaints import NO_SEMICOLON
 from raspire.language.lexicon import FORMS
 from raspire.language.names import refuse_reserved, suggestion
 from raspire.language.source import Source
@@ -152,6 +153,8 @@ class Machine:
             value = frame.scope.find(name)
         except KeyError:
             hint = suggestion(name, frame.scope.known() | set(FORMS))
+            if name in ("help", "exit", "quit"):
+                hint = NO_SEMICOLON
             if name in FORMS:
                 hint = f"{name} is a form, not a value: write {name}(...)"
             raise RaspNameError(f"the name {name!r} is not defined", hint=hint) from None
