@@ -11,6 +11,7 @@ from safetensors.numpy import save_file
 
 from raspire import RaspError
 from raspire.simulator import AttentionTarget, Shape, UniversalSimulator, attention
+from raspire.simulator.block import BlockShape
 from raspire.simulator.block_reader import read_block
 from raspire.simulator.block_simulator import BlockSimulator
 from raspire.simulator.direct_mechanisms import cross_attention, linear_attention, linformer
@@ -604,3 +605,22 @@ def test_linear_attention_grows_linearly_and_refuses_positions():
     assert lengths[2] - lengths[1] == lengths[1] - lengths[0]
     with pytest.raises(RaspError, match="linear attention with window 2 waits"):
         LinearAttention(3, Shape(4, 2, 3, 2, output=False, window=2))
+
+
+# ---------------------------------------------------------------- what they are, in words
+
+
+def test_every_simulator_explains_its_layout():
+    shape = Shape(2, 1, 2, 2, output=True, mask="causal", rotary=True, relative=True)
+    positional = UniversalSimulator(3, 2, 1, 2, 2, mask="causal", rotary=True, relative=True)
+    assert positional.shape == shape
+    assert "3 x 2 x 2  rotary positions: a cosine and a signed sine" in positional.explain()
+    assert "1 x 5  biases by head and distance" in positional.explain()
+    plain = Shape(2, 1, 2, 2, output=True)
+    assert "2 x 1 x 2 x 4  maps along the sequence" in Linformer(4, 2, plain).explain()
+    assert CrossAttention(2, 3, plain).explain().startswith("CrossAttention, n=2, d=2, heads=1")
+    block = BlockSimulator(2, BlockShape(plain, 3, "silu", True, "rms", "pre"))
+    words = block.explain()
+    assert "3 x 2  the first norm: weight, bias, eps in every column" in words
+    assert "3 x 3  the gate of the feed-forward part" in words
+    assert "gated:silu" in words

@@ -35,9 +35,9 @@ class BlockSimulator:
         self.construction: Construction = block_long(n, shape, softmax)
 
     @classmethod
-    def for_block(cls, block: EncoderBlock, n: int) -> BlockSimulator:
+    def for_block(cls, block: EncoderBlock, n: int, softmax: Softmax = "stable") -> BlockSimulator:
         """The simulator of the block's shape, for sequences of n rows."""
-        return cls(n, block.shape)
+        return cls(n, block.shape, softmax)
 
     @property
     def program(self) -> SOp:
@@ -53,6 +53,14 @@ class BlockSimulator:
     def cost(self) -> Cost:
         """Depth, layers and heads, counted on the program."""
         return cost(self.program)
+
+    def explain(self) -> str:
+        """What U is, where its input is written, and the plan of its evaluation."""
+        from raspire.simulator.explanation import explain_construction
+
+        return explain_construction(
+            self.construction, f"U for blocks, n={self.n}, {self.shape}", self.cost
+        )
 
     def encode(self, block: EncoderBlock, x: ArrayLike, padding: ArrayLike | None = None) -> Array:
         """⟨block, X⟩ as one sequence of N numbers.

@@ -50,6 +50,14 @@ class Mechanism:
         """Depth, layers and heads, counted on the program."""
         return cost(self.program)
 
+    def explain(self) -> str:
+        """What U is, where its input is written, and the plan of its evaluation."""
+        from raspire.simulator.explanation import explain_construction
+
+        return explain_construction(
+            self.construction, f"{type(self).__name__}, n={self.n}, {self.shape}", self.cost
+        )
+
     def _check(self, target: AttentionTarget, rows: Array, n: int) -> None:
         if target.shape != self.shape or len(rows) != n:
             raise RaspValueError(
