@@ -351,6 +351,13 @@ def test_heads_must_not_contradict_the_configuration(weights, tmp_path):
         AttentionTarget.from_safetensors(path, 0, heads=3)
 
 
+@pytest.mark.parametrize("said", [0, -2])
+def test_a_configuration_without_heads_is_refused(weights, tmp_path, said):
+    path = write(tmp_path, in_proj(weights, ""), {"num_attention_heads": said})
+    with pytest.raises(RaspError, match="at least one head(?s:.*)config.json"):
+        AttentionTarget.from_safetensors(path, 0)
+
+
 @pytest.mark.parametrize(
     ("x", "message"),
     [

@@ -182,10 +182,11 @@ class ModelConfig:
 
 def agree_on_heads(given: int | None, said: int | None, origin: str) -> int:
     """The number of heads, from the caller or the configuration; they must not contradict."""
-    if given is not None and given < 1:
-        raise RaspValueError(
-            "a layer needs at least one head", expected="1 or more", found=str(given)
-        )
+    for number, place in ((given, ""), (said, f" in {origin}")):
+        if number is not None and number < 1:
+            raise RaspValueError(
+                "a layer needs at least one head", expected="1 or more", found=f"{number}{place}"
+            )
     if given is None and said is None:
         raise RaspValueError(
             "the number of heads is not known",
