@@ -97,3 +97,33 @@ def test_random_programs_in_torch_and_onnx(seed):
     )
     (logits,) = session.run(["logits"], {"tokens": ids})
     close(decoded(compiled, logits, words), compiled.batch(words), 1e-9)
+
+
+STOCK = ["reverse", "sort letters", "Dyck-3", "double histogram", "fraction of previous"]
+
+
+@pytest.mark.parametrize("name", STOCK)
+def test_stock_parts_are_relu_softmax_and_one_mask(name):
+    program, alphabet = LIBRARY[name]
+    compiled = compile(program, alphabet=alphabet, max_length=9, attention="softmax", stock=True)
+    model = compiled.transformer
+    assert set(compiled.cost.units) <= {"relu", "linear"}
+    assert {(h.kind, h.mask.causal) for _, _, h in model.heads()} == {("softmax", False)}
+    assert compiled.verify(most=300, samples=50).holds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STOCK)
+def test_transformer_lens(name):
+    pytest.importorskip("transformer_lens", reason="needs the extra lens")
+    torch = pytest.importorskip("torch", reason="needs the extra torch")
+    from raspire.export import to_lens
+
+    program, alphabet = LIBRARY[name]
+    compiled = compile(program, alphabet=alphabet, max_length=7, attention="softmax", stock=True)
+    words, ids = inputs_of(compiled, alphabet)
+    pad = compiled.transformer.embedding.pad
+    tokens = torch.from_numpy(ids)
+    with torch.no_grad():
+        logits = to_lens(compiled.transformer)(tokens, attention_mask=(tokens != pad).long())
+    close(decoded(compiled, logits.numpy(), words), compiled.batch(words), 1e-9)

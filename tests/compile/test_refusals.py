@@ -79,3 +79,11 @@ def test_softmax_on_real_scores_is_refused():
     with pytest.raises(RaspValueError, match="no certified gap"):
         compile(aggregate(hardmax(tokens), tokens), alphabet=Real(0, 1), max_length=4,
                 attention="softmax")  # fmt: skip
+
+
+def test_stock_parts_have_softmax_and_no_gates():
+    with pytest.raises(RaspValueError, match="stock parts have softmax"):
+        compile(reverse(), alphabet="ab", max_length=4, stock=True)
+    text = refusal(tokens * tokens, alphabet=REALS, max_length=4, attention="softmax", stock=True)
+    assert "needs gated units" in text
+    assert "relu_error" in text

@@ -29,6 +29,8 @@ _INPUTS = 5_000
 @click.option("--causal", is_flag=True, help="No position sees a later one.")
 @click.option("--relu-error", type=float, metavar="E",
               help="For reals: relu units alone, products to this error.")  # fmt: skip
+@click.option("--stock", is_flag=True,
+              help="Softmax, relu and one mask only, as TransformerLens has them.")  # fmt: skip
 @click.option("--rotate", type=int, metavar="SEED", help="Write it in a random basis.")
 @click.option("--circuit", type=click.Path(), help="Write the circuit as JSON to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print cost and verification as JSON.")
@@ -43,6 +45,7 @@ def compile_command(
     precision: Any,
     causal: bool,
     relu_error: float | None,
+    stock: bool,
     rotate: int | None,
     circuit: str | None,
     as_json: bool,
@@ -54,10 +57,11 @@ def compile_command(
         _program(file),
         alphabet=_alphabet(alphabet, tokens, reals),
         max_length=max_length,
-        attention=attention,
+        attention="softmax" if stock else attention,
         precision=precision,
         causal=causal,
         relu_error=relu_error,
+        stock=stock,
     )
     report = None if reals else compiled.verify(most=_INPUTS, samples=200)
     if as_json:

@@ -32,11 +32,11 @@ class Attention(Workshop):
         return self._heads[key]
 
     def _scored(self, selection: Selection, label: str, sink: str) -> HeadPart:
-        causal = any(is_causal(c) for c in selection.clauses)
+        causal = not self.one_mask and any(is_causal(c) for c in selection.clauses)
         pairs: list[Pair] = []
         top = 0.0
         for clause in selection.clauses:
-            if not is_causal(clause):
+            if not (causal and is_causal(clause)):
                 score = score_of(clause, self, exact=sink == "share" or not selection.copies)
                 pairs += score.pairs
                 top += score.top

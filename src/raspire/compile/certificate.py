@@ -79,24 +79,31 @@ class Certificate:
 
 
 def certify(
-    plan: Plan, embedded: list[Cell], precision: str, *, numeric: bool = False
+    plan: Plan,
+    embedded: list[Cell],
+    precision: str,
+    *,
+    numeric: bool = False,
+    stock: float | None = None,
 ) -> Certificate:
     """Set the noise of every cell, harden steps that must be exact, and hold all gaps against it.
 
     Steps are hardened too where they would make ``numeric`` outputs rougher than rounding does.
+    ``stock`` is the scale of a softmax network without hard steps: there ties may be noisy, and
+    the noise that the softmax makes of it is counted.
 
     Raises UnsupportedError where a gap or margin is too small for the precision.
     """
     epsilon = EPSILON[precision]
     for cell in embedded:
         cell.noise = _embedding_noise(cell, epsilon)
-    checks = _checks(plan, epsilon)
+    checks = _checks(plan, epsilon, stock)
     for part, check in checks.items():
         if not check.holds and isinstance(part, HeadPart):
             _harden(form for pair in part.pairs for form in pair)
     if numeric and any(f.noise > ROUGH * epsilon * (1 + f.bound) for f in plan.outputs):
         _harden(plan.outputs)
-    checks = _checks(plan, epsilon)
+    checks = _checks(plan, epsilon, stock)
     for check in checks.values():
         if not check.holds:
             raise _too_small(check, precision)
@@ -104,13 +111,13 @@ def certify(
     return Certificate(precision, tuple(checks.values()), error)
 
 
-def _checks(plan: Plan, epsilon: float) -> dict[Part, Check]:
+def _checks(plan: Plan, epsilon: float, stock: float | None) -> dict[Part, Check]:
     checks: dict[Part, Check] = {}
     for part in plan.parts():
         if isinstance(part, StepPart):
-            checks[part] = _steps(part, epsilon)
+            checks[part] = _steps(part, epsilon, stock is None)
         elif isinstance(part, HeadPart):
-            checks[part] = _head(part, epsilon)
+            checks[part] = _head(part, epsilon, stock)
         else:
             _gate(part, epsilon)
     return checks
@@ -160,7 +167,7 @@ def _embedding_noise(cell: Cell, epsilon: float) -> float:
     return epsilon * float(np.abs(cell.column).max())
 
 
-def _head(part: HeadPart, epsilon: float) -> Check:
+def _head(part: HeadPart, epsilon: float, stock: float | None) -> Check:
     rounding = 0.0
     for query, key in part.pairs:
         rounding += query.bound * key.noise + key.bound * query.noise
@@ -170,12 +177,13 @@ def _head(part: HeadPart, epsilon: float) -> Check:
         size = max(cell.bound, value.bound)
         copied = value.noise + (0.0 if _plain(value.terms.values()) else epsilon * size)
         cell.noise = copied if part.copies else value.noise + 4 * epsilon * size
+        if stock is not None and part.ties:
+            cell.noise += 4 * stock * rounding * size
         if part.outright:
             cell.noise += 2 * rounding  # a neighbour of the maximum may be taken for it
     gap = part.gap or np.inf
-    return Check(
-        "head", part.layer, part.label, gap, gap if part.ties and rounding else 2 * rounding
-    )
+    broken = part.ties and rounding > 0 and stock is None
+    return Check("head", part.layer, part.label, gap, gap if broken else 2 * rounding)
 
 
 def _plain(factors: Iterable[float]) -> bool:
@@ -183,11 +191,11 @@ def _plain(factors: Iterable[float]) -> bool:
     return bool((values == np.rint(values)).all())
 
 
-def _steps(part: StepPart, epsilon: float) -> Check:
+def _steps(part: StepPart, epsilon: float, hard: bool) -> Check:
     noise = part.code.noise
     if noise or not _plain(part.code.terms.values()):
         noise += 4 * epsilon * part.code.bound
-    part.hard = part.exact and noise > 0
+    part.hard = hard and part.exact and noise > 0
     reach = float(np.abs(part.points).max()) + 1
     for cell, values in part.outputs.items():
         jumps = np.abs(np.diff(values)).sum()

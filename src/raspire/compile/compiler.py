@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from raspire.compile.certificate import EPSILON, Certificate, certify
@@ -19,7 +20,7 @@ from raspire.compile.resolve import Resolver
 from raspire.compile.schedule import Plan, allocate, schedule
 from raspire.errors import RaspError, RaspTypeError, RaspValueError, UnsupportedError
 from raspire.program.nodes import SOp
-from raspire.transformer import saturated
+from raspire.transformer import saturated, scale_for
 
 START, PADDING = "bos", "pad"
 _PIECES = 20_000
@@ -36,6 +37,7 @@ def compile(
     precision: Literal["float64", "float32"] = "float64",
     causal: bool = False,
     relu_error: float | None = None,
+    stock: bool = False,
     bos: str = START,
     pad: str = PADDING,
     name: str = "",
@@ -46,7 +48,8 @@ def compile(
     ``attention="softmax"`` saturates every head in the given precision. ``causal`` lets every
     selector see no further than its query, as a causal mask does. ``relu_error`` asks for ``relu``
     units alone: products and named functions become broken lines, fine enough for that error,
-    which the certificate then states.
+    which the certificate then states. ``stock`` keeps to what every framework has (softmax, relu
+    units, one mask for all heads), so that the network loads in TransformerLens.
 
     Raises UnsupportedError naming the expression that stops it, its domain and a way out; and
     where a score gap or a margin is too small for the precision.
@@ -72,7 +75,12 @@ def compile(
             "softmax",
             found=f"max_length={max_length}, precision={precision!r}, attention={attention!r}",
         )
-    draft = _draft(lower(program, causal=causal), symbols, max_length, precision, relu_error)
+    if stock and attention != "softmax":
+        raise RaspValueError(
+            "stock parts have softmax attention", expected="attention='softmax'", found="hard"
+        )
+    request = _Request(symbols, max_length, precision, relu_error, stock, causal)
+    draft = _draft(lower(program, causal=causal), request)
     resolver, output, plan, embedded, certificate = draft
     slots = allocate(plan, embedded)
     emitter = Emitter(
@@ -97,37 +105,60 @@ def compile(
 Draft = tuple[Resolver, Output, Plan, list[Cell], Certificate]
 
 
-def _draft(
-    program: SOp, symbols: Any, length: int, precision: str, relu_error: float | None
-) -> Draft:
+@dataclass(frozen=True)
+class _Request:
+    """What was asked for, beside the program."""
+
+    symbols: tuple[Any, ...] | Real
+    length: int
+    precision: str
+    relu_error: float | None
+    stock: bool
+    causal: bool
+
+
+def _draft(program: SOp, request: _Request) -> Draft:
     """A certified plan; broken lines get finer until their error is what was asked for."""
-    if relu_error is None:
-        return _planned(program, symbols, length, precision, None)
+    wanted = request.relu_error
+    if wanted is None:
+        return _planned(program, request, None)
     pieces = 64
     while True:
-        draft = _planned(program, symbols, length, precision, pieces)
+        draft = _planned(program, request, pieces)
         error = draft[-1].error
-        if error <= relu_error:
+        if error <= wanted:
             return draft
         if not error < float("inf") or pieces > _PIECES:
             raise UnsupportedError(
-                f"relu alone does not reach the error {relu_error:g}",
+                f"relu alone does not reach the error {wanted:g}",
                 where=program.place,
                 found=f"{error:g} with {pieces} pieces a curve",
                 hint="ask for less, or compile without relu_error",
             )
-        pieces = max(pieces + 1, min(_PIECES + 1, int(pieces * 1.05 * (error / relu_error) ** 0.5)))
+        finer = int(pieces * 1.05 * (error / wanted) ** 0.5)
+        pieces = max(pieces + 1, min(_PIECES + 1, finer))
 
 
-def _planned(program: SOp, symbols: Any, length: int, precision: str, pieces: int | None) -> Draft:
-    resolver = Resolver(symbols, length, EPSILON[precision], pieces)
+def _planned(program: SOp, request: _Request, pieces: int | None) -> Draft:
+    symbols, precision = request.symbols, request.precision
+    one_mask = request.stock and not request.causal
+    resolver = Resolver(
+        symbols, request.length, EPSILON[precision], pieces, request.stock, one_mask
+    )
     try:
         output = output_of(program, resolver)
     except RaspError as error:
         raise error.at(program.place) from None
     plan = schedule(output.forms)
-    embedded = [TOK, BOS, *settle(plan, () if isinstance(symbols, Real) else symbols, length)]
-    certificate = certify(plan, embedded, precision, numeric=output.kind == "numeric")
+    known = () if isinstance(symbols, Real) else symbols
+    embedded = [TOK, BOS, *settle(plan, known, request.length)]
+    certificate = certify(
+        plan,
+        embedded,
+        precision,
+        numeric=output.kind == "numeric",
+        stock=scale_for(1.0, precision) if request.stock else None,
+    )
     return resolver, output, plan, embedded, certificate
 
 

@@ -155,7 +155,15 @@ class Resolver(Steps):
 
     def _gate(self, node: Apply, cell: Cell, exact: bool) -> GatePart:
         if self.pieces is None:
-            return GatePart(text_of(node), cell, gate_terms(node, self, exact), node=node)
+            terms = gate_terms(node, self, exact)
+            if self.stock and any(term[0] not in ("relu", "linear") for term in terms):
+                raise UnsupportedError(
+                    f"{text_of(node)} needs gated units, which not every framework has",
+                    where=node.place,
+                    expected="relu units",
+                    hint="compile without stock=True, or with relu_error=...",
+                )
+            return GatePart(text_of(node), cell, terms, node=node)
         line = broken(node, self, self.pieces)
         return GatePart(text_of(node), cell, line.terms, line.error, line.slopes, node)
 
@@ -191,7 +199,7 @@ class Resolver(Steps):
         if any(n == 1 and points is not None and len(points) <= STEPS for n, points in sizes):
             return True
         rounds = node.primitive.name in (*UNARY, "div")
-        gated = node.primitive.name in NAMED and not (exact and rounds)
+        gated = node.primitive.name in NAMED and not (exact and rounds) and not self.stock
         return min(listed) <= (256 if gated else np.inf)
 
 

@@ -24,10 +24,14 @@ class Workshop(Facts, ABC):
         length: int,
         epsilon: float,
         pieces: int | None = None,
+        stock: bool = False,
+        one_mask: bool = False,
     ) -> None:
         super().__init__(alphabet, length)
         self.epsilon = epsilon
         self.pieces = pieces
+        self.stock = stock
+        self.one_mask = one_mask
         self._quotients: dict[SOp, SOp] = {}
         self.parts: list[Part] = []
         self.tokens: dict[bytes, Cell] = {}
