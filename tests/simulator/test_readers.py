@@ -351,6 +351,26 @@ def test_heads_must_not_contradict_the_configuration(weights, tmp_path):
         AttentionTarget.from_safetensors(path, 0, heads=3)
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"query_pre_attn_scalar": "x"},
+        {"query_pre_attn_scalar": -0.5},
+        {"model_type": "llama", "rope_theta": {}},
+        {"model_type": "llama", "rope_theta": 0},
+        {"model_type": "llama", "rope_parameters": {"rope_type": "linear"}},
+        {"model_type": "llama", "rope_scaling": {"type": "llama3"}},
+        {"model_type": "llama", "partial_rotary_factor": []},
+        {"model_type": "llama", "rotary_pct": 1e300},
+    ],
+)
+def test_a_configuration_with_values_of_no_use_is_refused(weights, tmp_path, facts):
+    tensors = linear_layers(LLAMA, weights, "model.layers.0.")
+    path = write(tmp_path, tensors, {"num_attention_heads": HEADS, **facts})
+    with pytest.raises(RaspError, match="config.json"):
+        AttentionTarget.from_safetensors(path, 0)
+
+
 @pytest.mark.parametrize("said", [0, -2])
 def test_a_configuration_without_heads_is_refused(weights, tmp_path, said):
     path = write(tmp_path, in_proj(weights, ""), {"num_attention_heads": said})

@@ -8,12 +8,15 @@ by name, because a layer without it is another layer.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raspire.errors import RaspLoadError, RaspValueError, UnsupportedError
+import numpy as np
+
+from raspire.errors import RaspError, RaspLoadError, RaspValueError, UnsupportedError
 from raspire.simulator.families import (
     ALIBI,
     BUCKETS,
@@ -86,6 +89,22 @@ class ModelConfig:
         value = self.facts.get(f"{side}_attention_heads")
         return value if isinstance(value, int) else self.heads
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Where facts are read: one that is missing or of the wrong kind is the file's fault."""
+        try:
+            with np.errstate(divide="raise", over="raise", invalid="raise"):
+                yield
+        except RaspError:
+            raise
+        except (KeyError, TypeError, ValueError, ArithmeticError) as problem:
+            missing = isinstance(problem, KeyError)
+            raise RaspValueError(
+                f"{self.origin} {'lacks a value' if missing else 'holds a value of no use'}",
+                expected=str(problem) if missing else "numbers that the attention can use",
+                found="" if missing else str(problem),
+            ) from None
+
     def scale(self, d_k: int, layer: int) -> float | None:
         """The factor of the scores where the file names one; None is the usual 1/sqrt(d_k)."""
         unscaled = self.facts.get("scale_attn_weights") is False or self.model_type in BUCKETS
@@ -93,7 +112,12 @@ class ModelConfig:
         wanted = self.facts.get("query_pre_attn_scalar")
         if not (unscaled or by_layer or wanted):
             return None
-        base = 1.0 if unscaled else float(wanted or d_k) ** -0.5
+        width = float(wanted or d_k)
+        if not width > 0:
+            raise RaspValueError(
+                "query_pre_attn_scalar must be positive", found=f"{wanted} in {self.origin}"
+            )
+        base = 1.0 if unscaled else width**-0.5
         return base / (layer + 1) if by_layer else base
 
     def mask(self, family: Mask, prefix: str) -> Mask:

@@ -126,11 +126,9 @@ def _relative(
         return None
     first = re.sub(r"(^|\.)(\d+)$", r"\g<1>0", place.prefix)  # the first block keeps the table
     table = weights.read(f"{first}.layer.0.SelfAttention.relative_attention_bias.weight")
-    return Relative.buckets(
-        table,
-        bidirectional="decoder." not in place.prefix,
-        farthest=int(config.facts.get("relative_attention_max_distance", 128)),
-    )
+    with config.reading():
+        farthest = int(config.facts.get("relative_attention_max_distance", 128))
+    return Relative.buckets(table, bidirectional="decoder." not in place.prefix, farthest=farthest)
 
 
 def _with_facts(
@@ -148,10 +146,11 @@ def _with_facts(
     scale, rotary, window = None, None, None
     if config is not None:
         number = place.number if place is not None else layer if isinstance(layer, int) else 0
-        scale = config.scale(target.d_k, number)
         family_mask = config.mask(family_mask, prefix)
         notes += config.notes()
-        rotary, window = config.rotary(target.d_k), config.window(number)
+        with config.reading():
+            scale = config.scale(target.d_k, number)
+            rotary, window = config.rotary(target.d_k), config.window(number)
     elif place is not None and place.family.name == "LLaMA":
         notes.append(_ABSENT_NOTE)
     if mask is not None and mask != family_mask:
