@@ -12,7 +12,7 @@ from raspire.compile.lowering import Share
 from raspire.compile.naming import text_of
 from raspire.compile.parts import HeadPart, Pair
 from raspire.compile.score import is_causal, score_of
-from raspire.compile.workshop import Workshop, feature
+from raspire.compile.workshop import Workshop
 from raspire.errors import UnsupportedError
 from raspire.program.nodes import Aggregate, Selector, SOp
 
@@ -148,7 +148,7 @@ class Attention(Workshop):
         key = ("copy", id(head), node.value, wanted.tobytes(), base, exact)
         if key not in self._cells:
             source = self.form(node.value, wanted, exact) - constant(base)
-            label = feature(node, domain, table)
+            label = self.feature(node, table)
             bound = float(np.abs(table - base).max())
             cell = Cell("head", label, node, table - base, source=head, bound=bound)
             head.values[cell] = source

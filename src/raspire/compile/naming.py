@@ -6,7 +6,7 @@ from raspire.compile.lowering import Share, width_of
 from raspire.program.nodes import Node
 from raspire.program.printing import PRIMARY, Text, expression, node_text
 
-LONGEST = 100
+LONGEST = 160
 
 
 def text_of(node: Node) -> str:

@@ -22,7 +22,6 @@ from raspire.compile.lowering import Share, apply
 from raspire.compile.naming import text_of
 from raspire.compile.parts import GatePart
 from raspire.compile.steps import STEPS, Steps
-from raspire.compile.workshop import feature
 from raspire.errors import UnsupportedError
 from raspire.program.nodes import Aggregate, Apply, Constant, SOp, Tokens
 
@@ -77,7 +76,7 @@ class Resolver(Steps):
             return constant(float(column[0]))
         key = column.tobytes()
         if key not in cells:
-            label = feature(node, self.domain(node), table)
+            label = self.feature(node, table)
             cells[key] = Cell(kind, label, node, table, column, bound=float(np.abs(column).max()))
         return of(cells[key])
 

@@ -14,7 +14,6 @@ from raspire.compile.linear import Cell, Form, constant, of
 from raspire.compile.lowering import Share, apply
 from raspire.compile.naming import text_of
 from raspire.compile.parts import StepPart
-from raspire.compile.workshop import feature
 from raspire.program.nodes import Aggregate, Apply, Constant, SOp
 
 SMALL = 1_024
@@ -75,7 +74,7 @@ class Steps(Attention):
         key = ("step", id(part), column.tobytes())
         base = float(column[0])
         if key not in self._cells:
-            label = feature(node, self.domain(node), table)
+            label = self.feature(node, table)
             bound = float(np.abs(table - base).max())
             cell = Cell("units", label, node, table - base, source=part, bound=bound)
             self._cells[key] = cell

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raspire.compile.domain import Domain, Finite, Real, Vector
+from raspire.compile.domain import Finite, Real, Vector
 from raspire.compile.facts import Facts
 from raspire.compile.linear import Cell, Form
 from raspire.compile.naming import text_of
@@ -32,6 +32,7 @@ class Workshop(Facts, ABC):
         self.pieces = pieces
         self.stock = stock
         self.one_mask = one_mask
+        self.names: dict[SOp, str] = {}
         self._quotients: dict[SOp, SOp] = {}
         self.parts: list[Part] = []
         self.tokens: dict[bytes, Cell] = {}
@@ -86,7 +87,10 @@ class Workshop(Facts, ABC):
             return 0.0, [(x, self._constant(k))]
         if name == "div" and self.fixed(args[1]) and self._constant(args[1]) != 0:
             return 0.0, [(args[0], 1 / self._constant(args[1]))]
-        return self._truth_terms(name, args)
+        found = self._truth_terms(name, args)
+        if found is not None and node.label is not None:
+            self.names.setdefault(args[0], node.label)  # one value, and this is what it is called
+        return found
 
     def _truth_terms(
         self, name: str, args: tuple[SOp, ...]
@@ -105,19 +109,18 @@ class Workshop(Facts, ABC):
     def _constant(self, node: SOp) -> float:
         return float(self.domain(node).low)
 
-
-def feature(node: SOp, domain: Domain, table: Vector) -> str:
-    """The label of a cell: the expression, and which function of it."""
-    text = text_of(node)
-    if not isinstance(domain, Finite):
-        return text
-    if domain.numeric and np.array_equal(table, domain.floats):
-        return text
-    ones = np.flatnonzero(table)
-    if len(ones) == 1 and table[ones[0]] == 1:
-        return f"{text} == {domain.values[ones[0]]!r}"
-    if domain.numeric and np.array_equal(table, np.square(domain.floats)):
-        return f"({text})^2"
-    if set(np.unique(table)) == {0.0, 1.0}:
-        return f"{text} in {{{', '.join(repr(domain.values[i]) for i in ones[:4])}, ...}}"
-    return f"code of {text}"
+    def feature(self, node: SOp, table: Vector) -> str:
+        """The label of a cell: the expression, and which function of it."""
+        text, domain = self.names.get(node) or text_of(node), self.domain(node)
+        if not isinstance(domain, Finite):
+            return text
+        if domain.numeric and np.array_equal(table, domain.floats):
+            return text
+        ones = np.flatnonzero(table)
+        if len(ones) == 1 and table[ones[0]] == 1:
+            return f"{text} == {domain.values[ones[0]]!r}"
+        if domain.numeric and np.array_equal(table, np.square(domain.floats)):
+            return f"({text})^2"
+        if set(np.unique(table)) == {0.0, 1.0}:
+            return f"{text} in {{{', '.join(repr(domain.values[i]) for i in ones[:4])}, ...}}"
+        return f"code of {text}"
