@@ -16,6 +16,7 @@ from raspire.simulator.block_reader import read_block
 from raspire.simulator.block_simulator import BlockSimulator
 from raspire.simulator.direct_mechanisms import cross_attention, linear_attention, linformer
 from raspire.simulator.mechanisms import CrossAttention, LinearAttention, Linformer
+from raspire.simulator.networks import native_block_network, native_network, pair_network
 from raspire.simulator.positions import Relative, Rotary, alibi_slopes
 from raspire.simulator.target import shared_heads
 
@@ -220,6 +221,27 @@ def test_rotary_positions_equal_the_formulas_of_their_families(interleaved, widt
     assert np.abs(attention(target, x) - expected).max() < NEAR
 
 
+@pytest.mark.parametrize("mask", ["none", "causal", "padding"])
+def test_one_native_network_turns_queries_and_keys_for_every_n(mask):
+    rng = np.random.default_rng(5)
+    target = random_target(rng, 3, 2, 4, 2, rotary=Rotary.of_base(1, 20.0), mask=mask)
+    network = native_network(target.shape)
+    assert (network.cost.attention_depth, network.cost.layers) == (2, 3)
+    for n in (1, 3, 6):
+        x = rng.normal(size=(n, 3))
+        expected = attention(target, x)
+        assert np.abs(network(target, x) - expected).max() < NEAR
+        assert np.abs(network.saturated()(target, x) - expected).max() < NEAR
+
+
+def test_networks_of_rows_refuse_biases_and_windows_by_name():
+    for shape in (Shape(2, 1, 2, 2, output=True, window=2), Shape(2, 1, 2, 2, True, relative=True)):
+        with pytest.raises(RaspError, match=f"networks of row tokens have no {shape.positional}"):
+            native_network(shape)
+        with pytest.raises(RaspError, match=f"network `pair` has no {shape.positional}"):
+            pair_network(2, shape)
+
+
 def test_rotary_positions_that_do_not_fit_are_refused():
     rng = np.random.default_rng(0)
     for d_k, pairs in ((3, 1), (2, 2)):
@@ -305,6 +327,10 @@ def test_a_layer_and_a_block_of_the_llama_family_are_read_and_run(tmp_path, fact
     assert block.attention.window == window
     assert "4 heads share 2 heads of keys and values" in block.notes[0]
     assert np.abs(BlockSimulator.for_block(block, 5)(block, x) - expected).max() < NEAR
+    if window is None:  # the whole block as explicit weights, of attention depth 2
+        network = native_block_network(block.shape)
+        assert network.cost.attention_depth == 2
+        assert np.abs(network(block, x) - expected).max() < NEAR
     target = AttentionTarget.from_safetensors(tmp_path, 0)
     normed = x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-5) * tensors["input_layernorm"]
     found = UniversalSimulator.for_target(target, 5)(target, normed)

@@ -15,9 +15,18 @@ from numpy.typing import ArrayLike
 
 from raspire.errors import UnsupportedError
 from raspire.simulator.networks.network import Network
-from raspire.simulator.networks.rows import DATA, WEIGHT, RowTokens, attend, entries, products
+from raspire.simulator.networks.rows import (
+    DATA,
+    WEIGHT,
+    RowTokens,
+    attend,
+    data_columns,
+    entries,
+    products,
+    turned,
+)
 from raspire.simulator.target import AttentionTarget, Shape
-from raspire.simulator.universal import UniversalSimulator
+from raspire.simulator.universal import ConstructionName, UniversalSimulator
 from raspire.simulator.weights import Array
 from raspire.transformer import Builder, Form, LayerBuilder, Space, beside, read, write
 
@@ -35,14 +44,16 @@ def native_network(shape: Shape) -> Network:
     matrices = {"W": (shape.inputs, shape.columns)}
     if shape.output:
         matrices["WO"] = (shape.merged + 1, shape.d)
-    tokens = RowTokens(b, matrices, shape.inputs)
+    tokens = RowTokens(b, matrices, data_columns(shape))
     layer = b.layer()
     rows = tokens.copy(layer, "W")
     out = tokens.copy(layer, "WO") if shape.output else []
     projected = b.space("queries, keys, values", shape.columns)
-    products(layer, "projections", entries(tokens.x), rows, projected)
+    row = tokens.x.part(range(shape.inputs))
+    products(layer, "projections", entries(row), rows, projected)
+    scored = turned(b, shape, projected, tokens.x) if shape.rotary else None
     layer = b.layer()
-    result = attend(b, layer, shape, projected)
+    result = attend(b, layer, shape, projected, scored)
     if shape.output:
         result = _map_out(b, layer, tokens, result, out)
     b.numeric(read(result))
@@ -57,8 +68,12 @@ def native_network(shape: Shape) -> Network:
 
 
 def parts(target: AttentionTarget, x: ArrayLike, padding: ArrayLike | None) -> dict[str, Array]:
-    """X with its ones, [W_Q | W_K | W_V] with biases, W_O with biases, seen, as matrices."""
-    program = UniversalSimulator.for_target(target, len(np.asarray(x)), "wide")
+    """X with its ones, [W_Q | W_K | W_V] with biases, W_O with biases, seen, as matrices.
+
+    With rotary positions also the numbers by which each row is turned.
+    """
+    construction: ConstructionName = "long" if target.rotary is not None else "wide"
+    program = UniversalSimulator.for_target(target, len(np.asarray(x)), construction)
     sequence = program.encode(target, x, padding)
     return {
         name: sequence[block.base : block.end].reshape(block.shape)
@@ -67,8 +82,10 @@ def parts(target: AttentionTarget, x: ArrayLike, padding: ArrayLike | None) -> d
 
 
 def seen_rows(contents: dict[str, Array]) -> Array:
-    """The rows of X; those that the padding hides are NaN."""
+    """The rows of X, and what turns them; those that the padding hides are NaN."""
     rows = contents["X"].copy()
+    if "turns" in contents:
+        rows = np.hstack([rows, contents["turns"].reshape(len(rows), -1)])
     if "seen" in contents:
         rows[contents["seen"] == 0] = np.nan
     return rows
@@ -92,6 +109,11 @@ def pair_network(n: int, shape: Shape) -> Network:
     >>> pair_network(2, Shape(d=3, heads=2, d_k=2, d_v=2, output=False)).cost.heads
     (2, 12, 2)
     """
+    if shape.positional:
+        raise UnsupportedError(
+            f"the network `pair` has no {shape.positional}",
+            hint="the network `native` has rotary positions, the program `long` all of them",
+        )
     if shape.mask == "padding":
         raise UnsupportedError(
             "the network `pair` has no padding mask", hint="the network `native` has one"

@@ -17,7 +17,14 @@ from numpy.typing import ArrayLike
 
 from raspire.simulator.block import BlockShape, EncoderBlock
 from raspire.simulator.networks.native import parts, seen_rows
-from raspire.simulator.networks.rows import RowTokens, attend, entries, products
+from raspire.simulator.networks.rows import (
+    RowTokens,
+    attend,
+    data_columns,
+    entries,
+    products,
+    turned,
+)
 from raspire.simulator.weights import Array
 from raspire.transformer import (
     Builder,
@@ -108,7 +115,7 @@ class _Block:
         if shape.gated:
             matrices["GATE"] = (self.d + 1, hidden)
         self.b = Builder(f"U native, {shape}")
-        self.tokens = RowTokens(self.b, matrices, attention.inputs)
+        self.tokens = RowTokens(self.b, matrices, data_columns(attention))
         self.one = read(self.tokens.one)
 
     def build(self) -> Transformer:
@@ -138,8 +145,10 @@ class _Block:
         shape = self.shape.attention
         projected = self.b.space("queries, keys, values", shape.columns)
         self._matrix(layer, "projections", "W", entries(source), projected)
+        scored = turned(self.b, shape, projected, self.tokens.x) if shape.rotary else None
         layer = self.b.layer()
-        heads, result = attend(self.b, layer, shape, projected), self.b.space("y", self.d)
+        heads = attend(self.b, layer, shape, projected, scored)
+        result = self.b.space("y", self.d)
         self._matrix(layer, "output map", "WO", entries(heads), result)
         layer.units("residual", "linear", read(residual), write(result))
         return result

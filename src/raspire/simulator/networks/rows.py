@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from raspire.errors import UnsupportedError
 from raspire.simulator.target import Shape
 from raspire.simulator.weights import Array
 from raspire.transformer import Builder, Form, LayerBuilder, Space, beside, read, repeated, write
@@ -105,17 +106,57 @@ def entries(space: Space) -> list[Form]:
     return [read(space.part([label])) for label in space.labels]
 
 
-def attend(b: Builder, layer: LayerBuilder, shape: Shape, projected: Space) -> Space:
-    """The target's own heads: softmax over the data tokens, at the target's scale."""
-    result = b.space("heads", shape.merged)
+def data_columns(shape: Shape) -> int:
+    """The columns of a data token: a row of X with its one, and two numbers a coordinate to turn.
+
+    Raises UnsupportedError for what a softmax head of its own cannot see or score.
+    """
+    if shape.relative or shape.window is not None:
+        raise UnsupportedError(
+            f"networks of row tokens have no {shape.positional}",
+            expected="an attention layer with rotary positions at most",
+            hint="the program `long` has windows and biases by distance",
+        )
+    return shape.inputs + (2 * shape.d_k if shape.rotary else 0)
+
+
+def turned(b: Builder, shape: Shape, projected: Space, data: Space) -> Space:
+    """Rotary positions, a layer of bilinear units: each coordinate and its partner, turned.
+
+    A data token holds a cosine and a signed sine for every coordinate of a head.
+    """
+    width, count = shape.d_k, 2 * shape.heads  # heads of queries, then of keys
+    result, layer = b.space("turned queries, keys", count * width), b.layer()
+    here = np.arange(width)
+    for kind, order in enumerate((here, (here + width // 2) % width)):
+        numbers = read(data.part((shape.inputs + 2 * here + kind).tolist()))
+        factors = [read(projected.part((t * width + order).tolist())) for t in range(count)]
+        second = beside(*[numbers] * count)
+        layer.units(("cosine", "sine")[kind], "bilinear", beside(*factors), write(result),
+                    second=second)  # fmt: skip
+    return result
+
+
+def attend(
+    b: Builder,
+    layer: LayerBuilder,
+    shape: Shape,
+    projected: Space,
+    scored: Space | None = None,
+) -> Space:
+    """The target's own heads: softmax over the data tokens, at the target's scale.
+
+    Queries and keys are read from ``scored`` where they were turned.
+    """
+    result, scored = b.space("heads", shape.merged), scored or projected
     for t in range(shape.heads):
         q = range(t * shape.d_k, (t + 1) * shape.d_k)
         k = (shape.heads * shape.d_k + c for c in q)
         v = range(t * shape.d_v, (t + 1) * shape.d_v)
         layer.head(
             f"target head {t}",
-            query=read(projected.part(q)),
-            key=read(projected.part(k)),
+            query=read(scored.part(q)),
+            key=read(scored.part(k)),
             value=read(projected.part(2 * shape.heads * shape.d_k + c for c in v)),
             output=write(result.part(v)),
             kind="softmax",
