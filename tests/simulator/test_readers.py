@@ -286,6 +286,11 @@ BAD = {
         {},
         "is not a matrix",
     ),
+    "a matrix without rows": (
+        lambda t: t | {"encoder.layer.0.attention.self.query.weight": np.ones((0, 6))},
+        {},
+        "is not a matrix(?s:.*)none of them 0",
+    ),
     "a bias of another size": (
         lambda t: t | {"encoder.layer.0.attention.self.key.bias": np.ones(5)},
         {},
@@ -367,14 +372,20 @@ def test_heads_must_not_contradict_the_configuration(weights, tmp_path):
 def test_a_configuration_with_values_of_no_use_is_refused(weights, tmp_path, facts):
     tensors = linear_layers(LLAMA, weights, "model.layers.0.")
     path = write(tmp_path, tensors, {"num_attention_heads": HEADS, **facts})
-    with pytest.raises(RaspError, match="config.json"):
+    with pytest.raises(RaspError, match=r"config\.json"):
         AttentionTarget.from_safetensors(path, 0)
+
+
+def test_a_packed_bias_of_another_size_is_refused(weights):
+    tensors = in_proj(weights, "") | {"in_proj_bias": np.ones((7,))}
+    with pytest.raises(RaspError, match="'in_proj_bias' does not fit its matrix"):
+        AttentionTarget.from_state(tensors, 0, HEADS)
 
 
 @pytest.mark.parametrize("said", [0, -2])
 def test_a_configuration_without_heads_is_refused(weights, tmp_path, said):
     path = write(tmp_path, in_proj(weights, ""), {"num_attention_heads": said})
-    with pytest.raises(RaspError, match="at least one head(?s:.*)config.json"):
+    with pytest.raises(RaspError, match=r"at least one head(?s:.*)config\.json"):
         AttentionTarget.from_safetensors(path, 0)
 
 

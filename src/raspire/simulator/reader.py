@@ -244,10 +244,10 @@ def _linear(weights: Weights, stem: str, outputs_first: bool) -> _Linear:
     """A matrix that multiplies rows from the right, and its bias if the file has one."""
     name = stem + ".weight" if stem + ".weight" in weights else stem
     matrix = weights.read(name)
-    if matrix.ndim != 2:
+    if matrix.ndim != 2 or not matrix.size:
         raise RaspValueError(
             f"the tensor {name!r} is not a matrix",
-            expected="two dimensions",
+            expected="two dimensions, none of them 0",
             found=f"shape {matrix.shape}",
         )
     bias = weights.read(stem + ".bias") if stem + ".bias" in weights else None
@@ -264,7 +264,7 @@ def _packed(weights: Weights, place: LayerPlace, heads: int) -> list[_Linear]:
     matrix = weights.read(name)
     axis = 0 if family.outputs_first else 1
     d = matrix.shape[1 - axis] if matrix.ndim == 2 else 0
-    if matrix.ndim != 2 or matrix.shape[axis] != 3 * d:
+    if matrix.ndim != 2 or matrix.shape[axis] != 3 * d or not d:
         wanted = f"({3 * d}, {d})" if axis == 0 else f"({d}, {3 * d})"
         raise RaspValueError(
             f"the tensor {name!r} does not hold queries, keys and values of one width",
@@ -273,6 +273,12 @@ def _packed(weights: Weights, place: LayerPlace, heads: int) -> list[_Linear]:
         )
     bias_name = place.tensor(family.packed_bias)
     bias = weights.read(bias_name) if bias_name in weights else None
+    if bias is not None and bias.shape != (3 * d,):
+        raise RaspValueError(
+            f"the tensor {bias_name!r} does not fit its matrix",
+            expected=f"shape ({3 * d},)",
+            found=f"shape {bias.shape}",
+        )
     if family.by_head:
         matrix = _by_kind(matrix, heads, name)
         bias = None if bias is None else _by_kind(bias, heads, bias_name)
