@@ -53,6 +53,14 @@ def test_other_shapes(name: str) -> None:
         assert prove_network(networks(shape, 3)[name], 3).holds
 
 
+def test_native_turns_queries_and_keys_by_any_numbers() -> None:
+    """Rotary positions: the cosines and sines are input, so the proof holds for all of them."""
+    shape = dataclasses.replace(SHAPE, mask="causal", rotary=True)
+    found = prove_network(native_network(shape), 3)
+    assert found.holds, found.details
+    assert not prove_network(changed(native_network(shape), 1, "first", 0, 1.0), 3).holds
+
+
 def test_native_is_one_network_for_every_n() -> None:
     network = native_network(SHAPE)
     assert all(prove_network(network, n).holds for n in (1, 2, 4))

@@ -132,7 +132,12 @@ def _block_network(key: str, shape: BlockShape, layers: int, statement: str) -> 
 
 BERT = BlockShape(MANY, hidden=3, activation="gelu", gated=False, norm="layer", order="post")
 LLAMA = BlockShape(
-    replace(MANY, mask="causal"), hidden=3, activation="silu", gated=True, norm="rms", order="pre"
+    replace(MANY, mask="causal", rotary=True),
+    hidden=3,
+    activation="silu",
+    gated=True,
+    norm="rms",
+    order="pre",
 )
 
 
@@ -205,8 +210,12 @@ SIMULATORS: tuple[Claim, ...] = (
         "block-post-norm", BERT, 19, "U runs whole encoder blocks: layer norms, gelu, post-norm"
     ),
     _block_network("network-block-post-norm", BERT, 13, "U as weights for whole blocks, every n"),
-    _block_network("network-block-pre-norm", LLAMA, 11, "the same for RMS norms and SwiGLU"),
-    _block("block-pre-norm", LLAMA, 19, "U runs whole causal blocks: RMS norms, SwiGLU, pre-norm"),
+    _block_network(
+        "network-block-pre-norm", LLAMA, 12, "the same for LLaMA's blocks: rotary, RMS, SwiGLU"
+    ),
+    _block(
+        "block-pre-norm", LLAMA, 20, "U runs LLaMA's blocks: rotary positions, RMS norms, SwiGLU"
+    ),
     Claim(
         "soft-by-hard",
         "soft by hard",

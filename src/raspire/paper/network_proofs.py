@@ -28,6 +28,7 @@ from raspire.simulator.networks import (
     wide_network,
 )
 from raspire.simulator.networks.native_block import BlockNetwork
+from raspire.simulator.positions import Rotary
 from raspire.simulator.target import AttentionTarget, Shape
 from raspire.simulator.universal import UniversalSimulator
 from raspire.transformer.layer import Head, Units
@@ -99,9 +100,21 @@ def labelled(shape: Shape, n: int, fresh: Callable[..., Any]) -> tuple[Attention
             b_v=fresh(h, shape.d_v),
             b_o=fresh(d) if shape.output else None,
             mask=shape.mask,
+            rotary=LabelledTurns(fresh(n, shape.d_k, 2)) if shape.rotary else None,
         ),
         fresh(n, d),
     )
+
+
+class LabelledTurns(Rotary):
+    """Rotary positions whose cosines and sines are labels, for coordinates in U's own order."""
+
+    def __init__(self, numbers: Any) -> None:
+        super().__init__(np.zeros(numbers.shape[1] // 2))
+        object.__setattr__(self, "numbers", numbers)
+
+    def table(self, n: int, d_k: int) -> Any:
+        return self.__dict__["numbers"]
 
 
 def labelled_block(shape: BlockShape, n: int) -> tuple[EncoderBlock, Any]:
@@ -161,10 +174,8 @@ def prove_network(
     if network.shape.mask == "padding":
         raise _no_padding()
     shape = network.shape
-    program = UniversalSimulator(
-        n, shape.d, shape.heads, shape.d_k, shape.d_v, "wide", "plain", shape.mask, shape.output
-    )
     target, x = labelled(shape, n, fresh_labels())
+    program = UniversalSimulator.for_target(target, n, "long" if shape.rotary else "wide", "plain")
     left = ArrangedSide(
         network.model,
         network.encode(target, x, None),
