@@ -32,7 +32,9 @@ class Attention(Workshop):
         return self._heads[key]
 
     def _scored(self, selection: Selection, label: str, sink: str) -> HeadPart:
-        causal = not self.one_mask and any(is_causal(c) for c in selection.clauses)
+        causal = any(is_causal(c) for c in selection.clauses)
+        if self.one_mask is not None:
+            causal = self.one_mask == "causal"
         pairs: list[Pair] = []
         top = 0.0
         for clause in selection.clauses:

@@ -141,7 +141,7 @@ def _draft(program: SOp, request: _Request) -> Draft:
 
 def _planned(program: SOp, request: _Request, pieces: int | None) -> Draft:
     symbols, precision = request.symbols, request.precision
-    one_mask = request.stock and not request.causal
+    one_mask = "causal" if request.causal else "none" if request.stock else None
     resolver = Resolver(
         symbols, request.length, EPSILON[precision], pieces, request.stock, one_mask
     )

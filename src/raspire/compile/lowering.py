@@ -76,7 +76,9 @@ def _canonical(node: Node) -> Node:
 
 
 def _causal(node: Node) -> Node:
-    if isinstance(node, Aggregate | Width):
+    if isinstance(node, Hardmax):
+        return node.with_args((Combine("and", node.among, UP_TO_HERE), node.score))
+    if isinstance(node, Aggregate | Width) and not isinstance(node.selector, Hardmax):
         return node.with_args((Combine("and", node.selector, UP_TO_HERE), *node.args[1:]))
     return node
 

@@ -83,23 +83,33 @@ def clauses(selector: Selector, domains: Domains) -> tuple[list[Clause], Hardmax
 
 
 def _factors(selector: Selector) -> tuple[list[Selector], Hardmax | None]:
+    """The conditions of a conjunction; of a hardmax, those of the keys that it chooses among."""
+    found = _conjunction(selector)
+    greatest = [part for part in found if isinstance(part, Hardmax)]
+    if not greatest:
+        return found, None
+    if len(found) > 1:
+        raise UnsupportedError(
+            f"{text_of(selector)} is no one head: a hardmax chooses before other conditions hold",
+            where=selector.place,
+            hint="hardmax(score, among=condition) chooses among the keys of the condition",
+        )
+    among = _conjunction(greatest[0].among)
+    if any(isinstance(part, Hardmax) for part in among):
+        raise UnsupportedError("a hardmax among the keys of a hardmax is no one head")
+    return among, greatest[0]
+
+
+def _conjunction(selector: Selector) -> list[Selector]:
     found: list[Selector] = []
-    greatest: Hardmax | None = None
     stack: list[Any] = [selector]
     while stack:
         node = stack.pop()
-        if isinstance(node, Hardmax):
-            if greatest is not None:
-                raise UnsupportedError("two hardmax in one selector are no one head")
-            greatest = node
-            stack.append(node.among)
-        elif pair_of(node) is None and isinstance(node, Combine) and node.op == "and":
-            stack.extend(reversed(node.args))
-        elif pair_of(node) is None and isinstance(node, Combine) and node.op == "not":
-            stack.append(_pushed(node))
+        if isinstance(node, Combine) and pair_of(node) is None and node.op != "or":
+            stack.extend(reversed(node.args) if node.op == "and" else [_pushed(node)])
         else:
             found.append(node)
-    return found, greatest
+    return found
 
 
 def _pushed(node: Combine) -> Selector:

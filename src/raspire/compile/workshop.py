@@ -25,7 +25,7 @@ class Workshop(Facts, ABC):
         epsilon: float,
         pieces: int | None = None,
         stock: bool = False,
-        one_mask: bool = False,
+        one_mask: str | None = None,
     ) -> None:
         super().__init__(alphabet, length)
         self.epsilon = epsilon
