@@ -337,6 +337,23 @@ def test_a_layer_and_a_block_of_the_llama_family_are_read_and_run(tmp_path, fact
     assert np.abs(found - attended).max() < NEAR
 
 
+@pytest.mark.parametrize(
+    ("facts", "window"),
+    [
+        ({"model_type": "mistral"}, 3),
+        ({"model_type": "qwen2"}, None),  # its own default is no window
+        ({"model_type": "qwen2", "use_sliding_window": True}, 3),
+        ({"model_type": "qwen2", "use_sliding_window": True, "max_window_layers": 1}, None),
+        ({"model_type": "qwen2", "use_sliding_window": True, "layer_types": ["full_attention"]},
+         None),
+        ({"model_type": "mistral", "layer_types": ["sliding_attention"]}, 3),
+    ],
+)  # fmt: skip
+def test_which_layers_have_a_window(tmp_path, facts, window):
+    llama_files(tmp_path, LLAMA | facts | {"sliding_window": 3})
+    assert AttentionTarget.from_safetensors(tmp_path, 0).window == window
+
+
 def test_scaled_rotary_positions_are_read_or_refused(tmp_path):
     rules = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
              "high_freq_factor": 4.0, "original_max_position_embeddings": 64}  # fmt: skip

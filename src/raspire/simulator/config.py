@@ -156,7 +156,8 @@ class ModelConfig:
     def window(self, layer: int) -> int | None:
         """How many positions back a query of this layer sees, itself included."""
         window = self.facts.get("sliding_window")
-        if not isinstance(window, int) or self.facts.get("use_sliding_window") is False:
+        asked = self.facts.get("use_sliding_window", not self.model_type.startswith("qwen"))
+        if not isinstance(window, int) or not asked:
             return None
         kinds, first = self.facts.get("layer_types"), self.facts.get("max_window_layers")
         if isinstance(kinds, list) and layer < len(kinds):

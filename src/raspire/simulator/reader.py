@@ -26,7 +26,7 @@ _FREQUENCIES = r"rotary_emb\.inv_freq$"
 _BUCKETS = r"(^|\.)relative_attention_bias\.weight$"
 # Tensors beside a layer that change what it computes, and what they would make of it.
 _CHANGES = {
-    r"(^|\.)q_norm\.weight$": "normalised queries and keys",
+    r"(^|\.)(q_norm\.weight$|q_layernorm\.)": "normalised queries and keys",
     r"attention\.self\.distance_embedding\.weight$": "relative positions",
     r"attention\.self\.query_global\.weight$": "windowed attention",
     r"attention\.self\.sr\.weight$": "keys reduced along the sequence",

@@ -60,6 +60,7 @@ class Run:
                 "d_k": target.d_k,
                 "d_v": target.d_v,
                 "mask": target.mask,
+                "positions": target.shape.positional,
                 "scale_ratio": target.ratio,
                 "scale": _scale_words(target.ratio),
                 "notes": list(target.notes),
