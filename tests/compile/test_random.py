@@ -2,9 +2,11 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from raspire.compile import compile
+from raspire.compile.lowering import restricted
 from raspire.compile.sampling import sample
 from raspire.compile.verification import agree
 from raspire.errors import UnsupportedError
@@ -35,6 +37,53 @@ def disagreements(seed, size, length):
 @pytest.mark.parametrize("seed", range(40))
 def test_small_random_programs(seed):
     assert disagreements(seed, 8, 6) == []
+
+
+MODES = {
+    "float32": {"precision": "float32"},
+    "softmax float32": {"precision": "float32", "attention": "softmax"},
+    "causal": {"causal": True},
+    "stock": {"attention": "softmax", "stock": True},
+    "causal stock": {"attention": "softmax", "stock": True, "causal": True},
+}
+
+
+def disagreements_in(mode, seed):
+    options = MODES[mode]
+    draw = random.Random(seed)
+    program, length = sample(seed, draw.randint(6, 18), ALPHABET), draw.randint(3, 12)
+    try:
+        compiled = compile(program, alphabet=ALPHABET, max_length=length, **options)
+    except UnsupportedError:
+        return None
+    model, single = compiled.transformer, "precision" in options
+    meaning = restricted(program) if options.get("causal") else program
+    inputs = [draw.choices(ALPHABET, k=n) for n in [1, 2, *range(3, length + 1)]]
+    logits = model.logits(model.inputs(inputs), dtype=np.float32 if single else np.float64)
+    tolerance = 1e-4 if single else 1e-7
+    found = [
+        model.unembedding.decode(rows[1 : 1 + len(tokens)])
+        for rows, tokens in zip(logits, inputs, strict=True)
+    ]
+    wanted = [reference(meaning, tokens, "exact") for tokens in inputs]
+    return [
+        (tokens, a, b)
+        for tokens, a, b in zip(inputs, wanted, found, strict=True)
+        if not all(agree(x, y, tolerance) for x, y in zip(a, b, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_random_programs_in_every_mode(mode):
+    assert not any(disagreements_in(mode, seed) for seed in range(8))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_more_random_programs_in_every_mode(mode):
+    outcomes = [disagreements_in(mode, seed) for seed in range(100, 220)]
+    assert not any(outcomes)
+    assert sum(outcome is None for outcome in outcomes) <= 12
 
 
 @pytest.mark.slow

@@ -87,3 +87,18 @@ def test_stock_parts_have_softmax_and_no_gates():
     text = refusal(tokens * tokens, alphabet=REALS, max_length=4, attention="softmax", stock=True)
     assert "needs gated units" in text
     assert "relu_error" in text
+
+
+def test_a_hardmax_with_a_condition_beside_it_is_no_head():
+    last = hardmax(indices) & select(tokens, "a", "==")
+    text = refusal(aggregate(last, indices), alphabet="ab", max_length=4)
+    assert "among=condition" in text
+    among = hardmax(indices, among=select(tokens, "a", "=="))
+    compiled = compile(aggregate(among, indices), alphabet="ab", max_length=4)
+    assert compiled(list("abab")) == [2, 2, 2, 2]
+
+
+def test_an_output_too_rough_for_its_labels_is_refused_or_hardened():
+    counts = selector_width(select(tokens, tokens, "=="))
+    compiled = compile(counts * counts, alphabet="ab", max_length=60, precision="float32")
+    assert compiled.verify(most=100, samples=20).holds

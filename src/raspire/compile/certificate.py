@@ -7,7 +7,7 @@ noisy gives exact values again if it is a hard step, else a few units in the las
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from raspire.errors import UnsupportedError
 
 JUMPS = ("gated:step", "gated:zero")
 EXACT = ("bilinear", "linear", "relu")
+DECISION = 0.2
+"""What is read as a whole number or a flag may be so far from it."""
 ROUGH = 4_096
 """Numeric outputs may be so many units in the last place away from the exact value."""
 EPSILON = {"float64": 2.0**-53, "float32": 2.0**-24}
@@ -84,6 +86,7 @@ def certify(
     precision: str,
     *,
     numeric: bool = False,
+    decided: Sequence[Form] = (),
     stock: float | None = None,
 ) -> Certificate:
     """Set the noise of every cell, harden steps that must be exact, and hold all gaps against it.
@@ -101,12 +104,17 @@ def certify(
     for part, check in checks.items():
         if not check.holds and isinstance(part, HeadPart):
             _harden(form for pair in part.pairs for form in pair)
+    if any(form.noise > DECISION for form in decided):
+        _harden(decided)
     if numeric and any(f.noise > ROUGH * epsilon * (1 + f.bound) for f in plan.outputs):
         _harden(plan.outputs)
     checks = _checks(plan, epsilon, stock)
     for check in checks.values():
         if not check.holds:
             raise _too_small(check, precision)
+    rough = max((form.noise for form in decided), default=0.0)
+    if rough > DECISION:
+        raise _too_small(Check("output", len(plan.heads), "the output", DECISION, rough), precision)
     error = max((form.noise for form in plan.outputs), default=0.0) if numeric else 0.0
     return Certificate(precision, tuple(checks.values()), error)
 

@@ -157,6 +157,7 @@ def _planned(program: SOp, request: _Request, pieces: int | None) -> Draft:
         embedded,
         precision,
         numeric=output.kind == "numeric",
+        decided=output.decided,
         stock=scale_for(1.0, precision) if request.stock else None,
     )
     return resolver, output, plan, embedded, certificate

@@ -19,11 +19,15 @@ MANY = 64
 
 @dataclass(frozen=True)
 class Output:
-    """The output forms, what their argmax or their numbers mean, and the labels."""
+    """The output forms, what their argmax or their numbers mean, and the labels.
+
+    ``decided`` are the forms that have to be right to a quarter for the argmax, or the flag, to be.
+    """
 
     kind: str
     forms: list[Form]
     labels: tuple[Any, ...]
+    decided: tuple[Form, ...] = ()
 
 
 def output_of(node: SOp, resolver: Resolver) -> Output:
@@ -40,7 +44,8 @@ def output_of(node: SOp, resolver: Resolver) -> Output:
     if domain.numeric and not domain.whole:
         return Output("numeric", [resolver.number(node)], ("value",))
     if _optional_rational(domain):
-        return Output("numeric", list(resolver.optional(node)), ("value", None))
+        number, flag = resolver.optional(node)
+        return Output("numeric", [number, flag], ("value", None), (flag,))
     return _symbols(node, domain, resolver)
 
 
@@ -56,7 +61,7 @@ def _optional_rational(domain: Finite) -> bool:
 
 def _nearest(domain: Finite, form: Form) -> Output:
     forms = [form * (2 * v) - constant(v * v) for v in domain.floats]
-    return Output("categorical", forms, domain.values)
+    return Output("categorical", forms, domain.values, (form,))
 
 
 def _symbols(node: SOp, domain: Finite, resolver: Resolver) -> Output:
@@ -68,4 +73,4 @@ def _symbols(node: SOp, domain: Finite, resolver: Resolver) -> Output:
         for form in forms:
             rest = rest - form
         forms[spare] = rest
-    return Output("categorical", forms, domain.values)
+    return Output("categorical", forms, domain.values, tuple(forms))
