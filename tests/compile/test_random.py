@@ -60,7 +60,7 @@ def disagreements_in(mode, seed):
     meaning = restricted(program) if options.get("causal") else program
     inputs = [draw.choices(ALPHABET, k=n) for n in [1, 2, *range(3, length + 1)]]
     logits = model.logits(model.inputs(inputs), dtype=np.float32 if single else np.float64)
-    tolerance = 1e-4 if single else 1e-7
+    tolerance = max(1e-6 if single else 1e-9, compiled.certificate.error)
     found = [
         model.unembedding.decode(rows[1 : 1 + len(tokens)])
         for rows, tokens in zip(logits, inputs, strict=True)

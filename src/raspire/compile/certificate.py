@@ -23,7 +23,7 @@ JUMPS = ("gated:step", "gated:zero")
 EXACT = ("bilinear", "linear", "relu")
 DECISION = 0.2
 """What is read as a whole number or a flag may be so far from it."""
-ROUGH = 4_096
+ROUGH = 256
 """Numeric outputs may be so many units in the last place away from the exact value."""
 EPSILON = {"float64": 2.0**-53, "float32": 2.0**-24}
 
