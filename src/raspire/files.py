@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +15,16 @@ def write_whole(path: str | Path, content: bytes | str | Callable[[Path], object
     """Write ``content`` to a temporary file beside ``path``, then rename it into place.
 
     ``content`` is bytes, text, or a function that writes the file it is given (of the same
-    suffix). Raises RaspLoadError when the place cannot be written; then nothing is left behind.
+    suffix). A link is followed: what it points to is written. A device or a pipe is no file to be
+    replaced: the content goes straight into it. Raises RaspLoadError when the place cannot be
+    written; then nothing is left behind.
     """
     target = Path(path)
     try:
+        through = _is_stream(target)
+        final = target if through else Path(os.path.realpath(target))
         handle, name = tempfile.mkstemp(
-            dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
+            dir=None if through else final.parent, prefix=f".{target.stem}.", suffix=target.suffix
         )
         os.close(handle)
     except OSError as error:
@@ -32,13 +37,31 @@ def write_whole(path: str | Path, content: bytes | str | Callable[[Path], object
             content(temporary)
         else:
             temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-        temporary.chmod(0o666 & ~_umask())
-        os.replace(temporary, target)
+        if through:
+            with target.open("wb") as stream:
+                stream.write(temporary.read_bytes())
+        else:
+            temporary.chmod(0o666 & ~_umask())
+            os.replace(temporary, final)
     except OSError as error:
         raise RaspLoadError(f"cannot write {target}", found=str(error)) from None
     finally:
         temporary.unlink(missing_ok=True)
     return target
+
+
+def _is_stream(target: Path) -> bool:
+    """Whether the place is a device, a pipe, or an open file by its number, as /dev/stdout."""
+    links = [target]
+    if target.is_symlink():
+        links.append(target.parent / os.readlink(target))
+    if any(os.path.realpath(link.parent).startswith("/proc/") for link in links):
+        return True
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _umask() -> int:
