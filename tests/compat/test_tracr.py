@@ -15,6 +15,7 @@ from raspire.compat.tracr import (
     compiling,
     indices,
     is_numerical,
+    lib,
     numerical,
     rasp,
     tokens,
@@ -103,3 +104,45 @@ def test_apply_gives_what_tracr_users_look_at():
     assert out.transformer_output.shape == out.input_embeddings.shape == (4, width)
     assert len(out.residuals) == 2 * model.compiled.cost.layers
     assert len(model.residual_labels) == width
+
+
+LIBRARY = {
+    "length": (lib.make_length(), "abc", 1, lambda n: 13 + 2 * n),
+    "reverse": (lib.make_reverse(tokens), "abcde", 4, lambda n: 21 + 6 * n),
+    "histogram": (lib.make_hist(), "abcde", 1, lambda n: 13 + 2 * n),
+    "fraction of previous": (lib.make_frac_prevs(tokens == "a"), "abc", 2, lambda n: 13 + n),
+    "pair balance": (lib.make_pair_balance(tokens, "(", ")"), "()", 2, lambda n: 12 + n),
+    "Dyck-3": (lib.make_shuffle_dyck(["()", "[]", "{}"]), "()[]{}", 9, lambda n: 55 + 3 * n),
+}
+
+
+@pytest.mark.parametrize("length", [5, 80])
+@pytest.mark.parametrize("name", [*LIBRARY, "sort"])
+def test_its_own_library_compiles_smaller_and_exactly(name, length):
+    if name == "sort":
+        program = lib.make_sort(tokens, tokens, max_seq_len=length, min_key=1)
+        alphabet, layers, width = [1, 2, 3, 4, 5], 3, lambda n: 21 + 10 * n
+    else:
+        program, alphabet, layers, width = LIBRARY[name]
+    model = compile_rasp_to_model(program, set(alphabet), length)
+    cost = model.compiled.cost
+    assert cost.layers <= layers
+    assert cost.width <= (width(length) if length == 5 else width(length) // 2)
+    assert model.compiled.verify(most=100, samples=20).holds
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lib.make_sort_freq(6),
+        lib.shift_by(2, tokens),
+        lib.make_count(tokens, "a"),
+        lib.detect_pattern(tokens, "abb"),
+        lib.make_shuffle_dyck2(),
+    ],
+    ids=["sort_freq", "shift_by", "count", "detect_pattern", "shuffle_dyck2"],
+)
+def test_the_rest_of_its_library(program):
+    alphabet = set("(){}") if program.label == "shuffle_dyck" else set("ab")
+    model = compile_rasp_to_model(program, alphabet, 6)
+    assert model.compiled.verify(most=200, samples=20).holds

@@ -3,8 +3,9 @@
 A program runs after changing one import, and compiles where Tracr refuses (Lindner et al. 2023,
 "Tracr: Compiled Transformers as a Laboratory for Interpretability")::
 
-    from raspire.compat.tracr import rasp            # was: from tracr.rasp import rasp
-    from raspire.compat.tracr import compiling       # was: from tracr.compiler import compiling
+    from raspire.compat.tracr import rasp       # was: from tracr.rasp import rasp
+    from raspire.compat.tracr import compiling  # was: from tracr.compiler import compiling
+    from raspire.compat.tracr import lib        # was: from tracr.compiler import lib
 
 An empty selection is None, and None passes through maps, in the interpreter and in the compiled
 model alike. Encodings are accepted and kept as annotations; the compiler chooses its own.
@@ -16,6 +17,7 @@ import copy
 import enum
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 from raspire.compat.model import CompiledModel, compile_rasp_to_model
@@ -30,11 +32,22 @@ __all__ = [
     "Aggregate", "Comparison", "CompiledModel", "ConstantSOp", "ConstantSelector", "Encoding",
     "Full", "LinearSequenceMap", "Map", "RASPExpr", "SOp", "Select", "Selector", "SelectorAnd",
     "SelectorNot", "SelectorOr", "SelectorWidth", "SequenceMap", "annotate", "categorical",
-    "compile_rasp_to_model", "compiling", "indices", "is_categorical", "is_numerical", "length",
-    "numerical", "rasp", "tokens",
+    "compile_rasp_to_model", "compiling", "evaluate", "indices", "is_categorical", "is_numerical",
+    "length", "numerical", "rasp", "tokens",
 ]  # fmt: skip
 
 rasp = compiling = sys.modules[__name__]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "lib":
+        return import_module("raspire.compat.lib")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def evaluate(expr: RASPExpr, xs: Sequence[Any]) -> list[Any]:
+    """The values of an expression on one input."""
+    return expr(xs)
 
 
 class Encoding(enum.Enum):
