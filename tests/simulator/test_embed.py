@@ -10,7 +10,7 @@ from raspire import RaspError
 from raspire.cli.main import main
 from raspire.library.norms import norm_rows, pool_rows
 from raspire.simulator.encoder import Encoder
-from raspire.simulator.sentence import Pool, embed_sentence
+from raspire.simulator.sentence import Pool, SentenceEncoder, embed_sentence
 
 SENTENCE = "The quick brown fox jumps over the lazy dog, and then sleeps."
 
@@ -60,6 +60,19 @@ def test_a_small_encoder_is_looped_through_u(small_encoder):
     assert len(run.differences) == 2
     assert max(run.differences) < 1e-12
     json.dumps(run.report())
+
+
+def test_the_same_encoder_runs_as_explicit_weights(small_encoder):
+    encoder = SentenceEncoder(small_encoder, "native")
+    runs = [encoder(text) for text in ("attention", "attention simulates itself")]
+    assert max(run.max_abs_error for run in runs) < 1e-12
+    assert {run.u.attention_depth for run in runs} == {2}
+    assert len({run.u.nonzero_weights for run in runs}) == 1  # one network for every n
+    json.dumps(runs[0].report())
+    with pytest.raises(RaspError, match=r"U as weights, n=1, .* does not fit the memory budget"):
+        encoder("attention", budget=1000)
+    with pytest.raises(RaspError, match="no such construction for blocks"):
+        SentenceEncoder(small_encoder, "wide")("attention")
 
 
 def test_the_command_prints_and_writes(small_encoder, monkeypatch, capsys, tmp_path):
@@ -183,3 +196,14 @@ def test_the_pretrained_encoder_through_u(minilm):
     framework = framework_embedding(load_file(minilm), ids)
     # measured: 9e-8, less than one rounding of binary32 at 1
     assert np.abs(run.embedding - framework).max() < 5e-7
+
+
+@pytest.mark.slow
+def test_the_pretrained_encoder_through_explicit_weights(minilm):
+    """One transformer of 8.9 million weights, of attention depth 2, runs all six layers."""
+    pytest.importorskip("tokenizers", reason="needs the extra models")
+    run = SentenceEncoder(minilm.parent, "native")(SENTENCE)
+    assert max(run.differences) < 1e-10
+    assert run.max_abs_error < 1e-10
+    assert run.seconds < 60
+    assert run.u.attention_depth == 2

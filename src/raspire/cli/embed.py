@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model")
 @click.argument("sentences", nargs=-1, required=True)
+@click.option(
+    "--construction",
+    type=click.Choice(["long", "native"]),
+    default="long",
+    show_default=True,
+    help="U as the program long, or as the explicit weights native.",
+)
 @click.option("--out", "out_path", help="Write the embeddings as computed through U (.npy).")
 @click.option("--report", "report_path", help="Write a report to this JSON file.")
 @click.option("--budget", callback=_bytes, default="4GiB", show_default=True, help="Memory.")
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 def embed(
     model: str,
     sentences: tuple[str, ...],
+    construction: Any,
     out_path: str | None,
     report_path: str | None,
     budget: int,
@@ -46,7 +54,7 @@ def embed(
         if watched:
             click.echo(f"  layer {layer} of {layers} done", err=True)
 
-    encoder = SentenceEncoder(weights_path(model))
+    encoder = SentenceEncoder(weights_path(model), construction)
     runs = []
     for sentence in sentences:
         runs.append(encoder(sentence, budget=budget, progress=tell))
@@ -60,13 +68,9 @@ def embed(
 
 
 def _describe(run: SentenceRun) -> None:
-    cost = run.simulator.cost
     click.echo(f"{len(run.tokens)} tokens: {' '.join(run.tokens)}")
-    click.echo(f"U for encoder blocks: {run.simulator.shape}")
-    click.echo(
-        f"  attention depth {cost.attention_depth}, layers {cost.layers}, heads per layer "
-        f"{', '.join(map(str, cost.heads_per_layer))}, N = {run.simulator.sequence_length:,}"
-    )
+    click.echo(f"U for encoder blocks: {run.u.shape}")
+    click.echo(f"  {run.u}")
     for layer, difference in enumerate(run.differences):
         click.echo(f"  after layer {layer}: largest difference {difference:.2e}")
     click.echo(f"Pooling: {run.pool}")

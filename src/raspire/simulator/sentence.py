@@ -21,7 +21,7 @@ from raspire.evaluate import BUDGET
 from raspire.library.norms import norm_rows, pool_rows
 from raspire.simulator.block import EncoderBlock
 from raspire.simulator.block_reader import read_block
-from raspire.simulator.block_simulator import BlockSimulator
+from raspire.simulator.block_runner import BlockConstruction, BlockRunner, Runners
 from raspire.simulator.encoder import Encoder
 from raspire.simulator.run import peak_bytes
 from raspire.simulator.weights import Array
@@ -79,7 +79,7 @@ class SentenceRun:
     """The embedding of a sentence through U and directly; `differences` after every layer."""
 
     tokens: tuple[str, ...]
-    simulator: BlockSimulator
+    u: BlockRunner
     pool: Pool
     rows: Array
     embedding: Array
@@ -96,15 +96,9 @@ class SentenceRun:
 
     def report(self) -> dict[str, Any]:
         """What was run and what came out, ready for JSON."""
-        cost = self.simulator.cost
         return {
             "tokens": list(self.tokens),
-            "block": str(self.simulator.shape),
-            "attention_depth": cost.attention_depth,
-            "layers": cost.layers,
-            "heads_per_layer": list(cost.heads_per_layer),
-            "feed_forward": list(cost.feed_forward),
-            "sequence_length": self.simulator.sequence_length,
+            **self.u.facts(),
             "pooling": str(self.pool),
             "largest_difference_after_layer": list(self.differences),
             "max_abs_error": self.max_abs_error,
@@ -119,26 +113,26 @@ class SentenceRun:
 class SentenceEncoder:
     """A pretrained sentence encoder whose every layer is run by one U for blocks.
 
-    `path` is a weights file or its folder with `config.json` and `tokenizer.json`. Raises
+    `path` is a weights file or its folder with `config.json` and `tokenizer.json`;
+    `construction` says whether U is the program `long` or the explicit weights `native`. Raises
     RaspError for what is not there or not supported.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, construction: BlockConstruction = "long") -> None:
         self.encoder = Encoder.open(path)
         self.pool = Pool.of(self.encoder.folder)
         self.longest = _longest(self.encoder.folder)
-        self._simulators: dict[int, BlockSimulator] = {}
+        self.construction = construction
 
     @cached_property
     def blocks(self) -> list[EncoderBlock]:
         """Every layer, read once."""
         return [read_block(self.encoder.path, layer) for layer in range(self.encoder.layers)]
 
-    def simulator(self, n: int) -> BlockSimulator:
-        """The U for sentences of n tokens."""
-        if n not in self._simulators:
-            self._simulators[n] = BlockSimulator.for_block(self.blocks[0], n)
-        return self._simulators[n]
+    @cached_property
+    def runners(self) -> Runners:
+        """The U for sentences of n tokens, for every n."""
+        return Runners(self.construction, self.blocks[0].shape)
 
     def __call__(
         self,
@@ -157,11 +151,11 @@ class SentenceEncoder:
                 hint="its own pipeline would cut the text off there",
             )
         x, direct = self._embedded(ids), self.encoder.embed(ids)
-        simulator = self.simulator(len(ids))
+        u = self.runners(len(ids))
         differences, spent, spent_direct = [], 0.0, 0.0
         for layer, block in enumerate(self.blocks):
             start = time.perf_counter()
-            x = simulator(block, x, budget=budget)
+            x = u.run(block, x, budget)
             middle = time.perf_counter()
             direct = self.encoder.block(direct, layer)
             end = time.perf_counter()
@@ -170,7 +164,7 @@ class SentenceEncoder:
             progress(layer + 1, len(self.blocks))
         return SentenceRun(
             tuple(names),
-            simulator,
+            u,
             self.pool,
             x,
             self.pool(x),
