@@ -102,3 +102,10 @@ def test_an_output_too_rough_for_its_labels_is_refused_or_hardened():
     counts = selector_width(select(tokens, tokens, "=="))
     compiled = compile(counts * counts, alphabet="ab", max_length=60, precision="float32")
     assert compiled.verify(most=100, samples=20).holds
+
+
+def test_numbers_that_are_one_float_are_refused():
+    text = refusal(tokens + 0, alphabet=[2**60, 2**60 + 1], max_length=3)
+    assert "the same float" in text
+    same = selector_width(select(tokens, tokens, "=="))
+    assert "the same float" in refusal(same, alphabet=[2**60, 2**60 + 1], max_length=3)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from raspire.compile.alphabet import refuse_long, symbols_of
 from raspire.compile.certificate import EPSILON, Certificate, certify
 from raspire.compile.circuit import circuit_of
 from raspire.compile.compiled import Compiled
@@ -67,7 +68,7 @@ def compile(
             found=type(program).__name__,
             hint="aggregate over the selector",
         )
-    symbols = _symbols(alphabet, bos, pad)
+    symbols = symbols_of(alphabet, bos, pad)
     if max_length < 1 or precision not in EPSILON or attention not in ("hard", "softmax"):
         raise RaspValueError(
             "compile cannot work with these options",
@@ -79,6 +80,7 @@ def compile(
         raise RaspValueError(
             "stock parts have softmax attention", expected="attention='softmax'", found="hard"
         )
+    refuse_long(max_length, symbols)
     request = _Request(symbols, max_length, precision, relu_error, stock, causal)
     draft = _draft(lower(program, causal=causal), request)
     resolver, output, plan, embedded, certificate = draft
@@ -161,22 +163,3 @@ def _planned(program: SOp, request: _Request, pieces: int | None) -> Draft:
         stock=scale_for(1.0, precision) if request.stock else None,
     )
     return resolver, output, plan, embedded, certificate
-
-
-def _symbols(alphabet: Any, bos: str, pad: str) -> tuple[Any, ...] | Real:
-    if isinstance(alphabet, Real):
-        return alphabet
-    symbols = tuple(dict.fromkeys(alphabet))
-    if not symbols:
-        raise RaspValueError("the alphabet is empty", expected="at least one symbol")
-    try:
-        symbols = tuple(sorted(symbols)) if isinstance(alphabet, set | frozenset) else symbols
-    except TypeError:
-        symbols = tuple(sorted(symbols, key=repr))
-    for name, special in (("bos", bos), ("pad", pad)):
-        if special in symbols:
-            raise RaspValueError(
-                f"the alphabet contains {special!r}, which is the {name} symbol",
-                hint=f"compile(..., {name}=<another symbol>)",
-            )
-    return symbols

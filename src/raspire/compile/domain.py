@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from raspire.errors import UnsupportedError
+
 LISTED = 60_000
 """The most values that are listed one by one."""
 
@@ -54,7 +56,15 @@ class Finite:
 
     @cached_property
     def floats(self) -> Vector:
-        return np.array([float(v) for v in self.values])
+        """The values as floats; they have to stay apart."""
+        numbers = np.array([float(v) for v in self.values])
+        if (np.diff(numbers) == 0).any():
+            raise UnsupportedError(
+                "two values of one expression are the same float",
+                found=str(self),
+                hint="smaller numbers, or symbols (strings) in their place",
+            )
+        return numbers
 
     @property
     def low(self) -> float:

@@ -138,7 +138,7 @@ def _clause(selector: Selector, domains: Domains) -> Clause:
 
 
 def _numbers(values: Sequence[Any]) -> Vector | None:
-    return np.array([float(v) for v in values]) if all(map(is_number, values)) else None
+    return _array(values) if all(map(is_number, values)) else None
 
 
 def _selects(selector: Selector) -> list[Select]:
@@ -210,9 +210,10 @@ def _truth(selector: Node, keys: _Axis, queries: _Axis) -> Truth:
 
 def _compare(select: Select, keys: Sequence[Any], queries: Sequence[Any]) -> Truth:
     known = _COMPARE.get(select.comparison.symbol or "")
-    if known is not None and _plain(keys) and _plain(queries):
-        floats = [np.array([float(v) for v in side]) for side in (keys, queries)]
-        table: Truth = known(floats[0][:, None], floats[1][None, :])
+    left, right = _array(keys), _array(queries)
+    alike = left is not None and right is not None and left.dtype.kind == right.dtype.kind
+    if known is not None and alike:
+        table: Truth = known(left[:, None], right[None, :])  # type: ignore[index]
         return table
     holds = _total(select.comparison.scalar)
     return np.array([[holds(k, q) for q in queries] for k in keys], dtype=bool).reshape(
@@ -220,8 +221,14 @@ def _compare(select: Select, keys: Sequence[Any], queries: Sequence[Any]) -> Tru
     )
 
 
-def _plain(values: Sequence[Any]) -> bool:
-    return all(not isinstance(v, str | tuple) and v is not None for v in values)
+def _array(values: Sequence[Any]) -> NDArray[Any] | None:
+    """Numbers or texts as an array that NumPy compares as Python does, else None."""
+    if all(map(is_number, values)):
+        numbers = np.array([float(v) for v in values])
+        return numbers if len(set(numbers.tolist())) == len(set(values)) else None
+    if all(isinstance(v, str) and "\0" not in v for v in values):
+        return np.array(values, dtype=str)
+    return None
 
 
 def _total(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
