@@ -26,7 +26,7 @@ def simulate_block(
     """Read the block, run it through U and directly, print both and how far apart they are."""
     from raspire.simulator.block_reader import read_block
     from raspire.simulator.block_run import simulate_block as run_beside
-    from raspire.simulator.target import checked_input
+    from raspire.simulator.inputs import checked_input
 
     block = read_block(path, layer, heads, mask=mask)
     if text is None:

@@ -45,9 +45,9 @@ def simulate_cross(
     import numpy as np
 
     from raspire.simulator.direct_mechanisms import cross_attention
+    from raspire.simulator.inputs import checked_input
     from raspire.simulator.mechanisms import CrossAttention
     from raspire.simulator.reader import read_cross_target
-    from raspire.simulator.target import checked_input
 
     target = read_cross_target(path, layer, heads, names=names, padding=padding_path is not None)
     x = checked_input(_read_array(input_path, "X"), target.d)

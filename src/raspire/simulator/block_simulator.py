@@ -15,8 +15,8 @@ from raspire.program.nodes import SOp
 from raspire.simulator.block import BlockShape, EncoderBlock, Norm
 from raspire.simulator.block_layers import block_long
 from raspire.simulator.construction import Construction, Softmax
+from raspire.simulator.inputs import checked_input
 from raspire.simulator.sequence import computed, with_bias, written
-from raspire.simulator.target import checked_input
 from raspire.simulator.universal import UniversalSimulator
 from raspire.simulator.weights import Array
 

@@ -10,12 +10,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raspire.simulator.target import (
-    AttentionTarget,
-    checked_input,
-    checked_padding,
-    refuse_blind_rows,
-)
+from raspire.simulator.inputs import checked_input, checked_padding, refuse_blind_rows
+from raspire.simulator.target import AttentionTarget
 from raspire.simulator.weights import Array
 
 

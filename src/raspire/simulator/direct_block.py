@@ -8,7 +8,7 @@ from scipy.special import erf, expit
 
 from raspire.simulator.block import Activation, EncoderBlock, FeedForward, Norm
 from raspire.simulator.direct import attention
-from raspire.simulator.target import checked_input
+from raspire.simulator.inputs import checked_input
 from raspire.simulator.weights import Array
 
 

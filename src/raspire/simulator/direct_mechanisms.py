@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from raspire.simulator.inputs import checked_input, checked_padding
 from raspire.simulator.mechanism_layers import FeatureMap
-from raspire.simulator.target import AttentionTarget, checked_input, checked_padding
+from raspire.simulator.target import AttentionTarget
 from raspire.simulator.weights import Array
 
 

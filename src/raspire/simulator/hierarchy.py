@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from raspire.simulator.inputs import checked_padding
 from raspire.simulator.positions import Relative
-from raspire.simulator.target import AttentionTarget, Shape, checked_padding
+from raspire.simulator.target import AttentionTarget, Shape
 from raspire.simulator.weights import Array
 
 

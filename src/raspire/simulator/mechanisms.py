@@ -17,6 +17,7 @@ from raspire.evaluate import BUDGET
 from raspire.program.facts import Cost, cost
 from raspire.program.nodes import SOp
 from raspire.simulator.construction import Construction, Softmax
+from raspire.simulator.inputs import checked_input, checked_padding
 from raspire.simulator.mechanism_layers import (
     FeatureMap,
     cross_long,
@@ -24,7 +25,7 @@ from raspire.simulator.mechanism_layers import (
     linformer_long,
 )
 from raspire.simulator.sequence import computed, written
-from raspire.simulator.target import AttentionTarget, Shape, checked_input, checked_padding
+from raspire.simulator.target import AttentionTarget, Shape
 from raspire.simulator.universal import UniversalSimulator
 from raspire.simulator.weights import Array
 

@@ -30,15 +30,10 @@ from raspire.simulator.hierarchy import (
     enlarged_rows,
     misfit,
 )
+from raspire.simulator.inputs import checked_input, refuse_blind_rows
 from raspire.simulator.long import long
 from raspire.simulator.naming import Mask
-from raspire.simulator.target import (
-    MASKS,
-    AttentionTarget,
-    Shape,
-    checked_input,
-    refuse_blind_rows,
-)
+from raspire.simulator.target import MASKS, AttentionTarget, Shape
 from raspire.simulator.weights import Array
 from raspire.simulator.wide import wide
 
