@@ -6,6 +6,7 @@ import pytest
 from raspire.compile import REALS, Real, compile
 from raspire.errors import UnsupportedError
 from raspire.library.linear_algebra import matmul, row_softmax, transpose
+from raspire.library.sorting import sort_pairs
 from raspire.program.embedding import (
     aggregate,
     exp,
@@ -136,3 +137,26 @@ def test_a_selection_by_the_sign_of_a_real():
     compiled = compile(program, alphabet=REALS, max_length=5)
     x = np.array([[0.5, -1.0, 0.25, 3.0, -0.5]])
     assert run(compiled, x)[0] == pytest.approx(np.full(5, 3.75 / 3 + 3))
+
+
+def test_a_sort_of_reals_with_a_position_for_every_pair():
+    layout = sort_pairs(4)
+    compiled = compile(layout.program, alphabet=REALS, max_length=layout.length)
+    assert compiled.cost.heads == (2, 1, 1)
+    values = [0.5, -1.25, 0.5, 3.0]
+    padded = [*values, *[0.0] * (layout.length - 4)]
+    assert run(compiled, [padded])[0][layout.output.positions()].tolist() == sorted(values)
+
+
+@pytest.mark.parametrize("construction", ["wide", "long"])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_u_with_the_stable_softmax(construction, mask):
+    options = {"construction": construction, "softmax": "stable", "mask": mask}
+    u = UniversalSimulator(n=3, d=2, **options)
+    draw = np.random.default_rng(6)
+    weights = [draw.normal(size=(2, 2)) for _ in range(4)]
+    target = AttentionTarget.from_arrays(*weights, heads=1, mask=mask)
+    x = draw.normal(size=(3, 2))
+    compiled = compile(u.program, alphabet=Real(-4, 4), max_length=u.sequence_length)
+    found = u.read(compiled(u.encode(target, x).tolist()))
+    assert np.abs(found - u(target, x)).max() <= 1e-12

@@ -190,6 +190,10 @@ class Resolver(Steps):
         """Whether a listed result comes from steps; truth always does, where it has a margin."""
         if node.primitive.name in TRUTH:
             return not any(isinstance(self.domain(a), Real) for a in node.args)
+        condition = node.args[0]
+        chosen = node.primitive.name == "where" and isinstance(condition, Apply)
+        if chosen and self.opens_gate(condition) and self.pieces is None:  # type: ignore[arg-type]
+            return not all(self.domain(a).numeric for a in node.args)
         choices = [self.variables(node), self._arguments(node)]
         sizes = [(len(v), self.listing(v)) for v in choices]
         listed = [len(points) for _, points in sizes if points is not None]
