@@ -205,5 +205,4 @@ def test_the_pretrained_encoder_through_explicit_weights(minilm):
     run = SentenceEncoder(minilm.parent, "native")(SENTENCE)
     assert max(run.differences) < 1e-10
     assert run.max_abs_error < 1e-10
-    assert run.seconds < 60
     assert run.u.attention_depth == 2
