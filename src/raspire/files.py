@@ -50,6 +50,17 @@ def write_whole(path: str | Path, content: bytes | str | Callable[[Path], object
     return target
 
 
+def refuse_unwritable(path: str | Path) -> None:
+    """Refuse a place that is a folder or lies in none, before work is done for it."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir() or not target.parent.is_dir():
+        raise RaspLoadError(
+            f"{path} cannot be written",
+            expected="a file name in a folder that is there",
+            found="a folder" if target.is_dir() else f"no folder {target.parent}",
+        )
+
+
 def _is_stream(target: Path) -> bool:
     """Whether the place is a device, a pipe, or an open file by its number, as /dev/stdout."""
     links = [target]

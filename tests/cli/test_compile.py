@@ -5,9 +5,13 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from raspire.cli.check import check
 from raspire.cli.compile import compile_command
 from raspire.cli.doctor import doctor
-from raspire.errors import RaspError
+from raspire.cli.draw import draw
+from raspire.cli.explain import explain
+from raspire.cli.run import run as run_command
+from raspire.errors import BudgetError, RaspError
 from raspire.export import load
 from raspire.transformer import cost
 
@@ -103,3 +107,58 @@ def test_what_goes_wrong_is_said(tmp_path, text, options, message):
     path.write_text(text)
     with pytest.raises(RaspError, match=message):
         run(compile_command, path, "--max-length", 4, *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--tokens", "[1,2,[3]]"], r"\[3\] is no token"),
+        (["--tokens", "[1,null]"], "None is no token"),
+        (["--tokens", "[1,1.0,true]"], "1 and 1.0 would be one token"),
+        (["--tokens", "[0,NaN]"], "nan is no token"),
+        (["--tokens", "[]"], "the alphabet is empty"),
+        (["--reals", "2:1"], "interval is wrong(.|\n)*found: +2:1"),
+        (["--reals", "nan:1"], "interval is wrong(.|\n)*found: +nan:1"),
+    ],
+)
+def test_tokens_that_are_none_are_named(source, options, said):
+    with pytest.raises(RaspError, match=said):
+        run(compile_command, source, *options, "--max-length", 3)
+
+
+@pytest.mark.parametrize("tokens", [["--alphabet", "ab"], ["--reals", "0:1"]])
+def test_a_length_beyond_reason_is_refused_at_once(source, tokens):
+    with pytest.raises(BudgetError, match=r"at most [56]0?,000 positions(.|\n)*99,999,999"):
+        run(compile_command, source, *tokens, "--max-length", 99_999_999)
+
+
+def test_a_long_network_is_verified_on_few_long_inputs(source):
+    result = run(compile_command, source, "--alphabet", "ab", "--max-length", 1500, "--json")
+    assert json.loads(result.output)["verified"]["inputs"] < 4200 + 40
+
+
+@pytest.mark.parametrize("place", ["x.foo", "x", "folder", "none/x.pt", "x.rasp"])
+def test_a_place_that_cannot_be_written_is_refused_before_compiling(
+    source, tmp_path, place, monkeypatch
+):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr("raspire.compile.compile", lambda *a, **o: pytest.fail("compiled"))
+    with pytest.raises(RaspError, match="written"):
+        run(compile_command, source, "--alphabet", "ab", "--max-length", 3, "--to",
+            tmp_path / place)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (compile_command, ["--alphabet", "ab", "--max-length", 3]),
+        (explain, ["--length", 9]),
+        (run_command, ["--input", "ab"]),
+        (check, []),
+        (draw, ["--input", "ab"]),
+    ],
+)
+def test_every_command_knows_our_own_programs(command, options):
+    assert run(command, "reverse", *options).exit_code == 0
+    with pytest.raises(RaspError, match="cannot read"):
+        run(command, "revers", *options)

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from raspire.cli.compare import compare
+from raspire.cli.theorems import theorems
 from raspire.cli.weights import weights
 
 
@@ -47,3 +48,19 @@ def test_compare_prints_both_sides() -> None:
     ]
     assert "7 instructions apply 91" in result.output
     assert "transformer-vm" in result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (theorems, ["softmax", "--json", "--markdown"]),
+        (theorems, ["softmax", "--markdown"]),
+        (theorems, ["--check", "--markdown"]),
+        (compare, ["--json", "--markdown"]),
+        (weights, ["long", "--json", "--summary"]),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(command, options) -> None:
+    result = CliRunner().invoke(command, options)
+    assert result.exit_code == 2
+    assert "give one of" in result.output or "leave it" in result.output

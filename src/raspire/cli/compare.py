@@ -7,6 +7,8 @@ from dataclasses import asdict
 
 import click
 
+from raspire.cli.options import exclusive
+
 
 @click.command()
 @click.option("-k", "size", default=4, show_default=True, help="The matrices are k × k.")
@@ -17,6 +19,7 @@ def compare(size: int, seeds: int, as_json: bool, as_markdown: bool) -> None:
     """Run one attention layer, and its building blocks, both ways; print sizes and errors."""
     from raspire.paper import looped
 
+    exclusive(json=as_json, markdown=as_markdown)
     rows = looped.compare(size, range(seeds))
     if as_json:
         others = [asdict(other) for other in looped.OTHERS]

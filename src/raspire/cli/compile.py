@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from raspire.cli.options import writable
+from raspire.cli.run import source_of
 from raspire.errors import RaspTypeError, RaspValueError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -14,15 +16,19 @@ if TYPE_CHECKING:
     from raspire.compile.verification import Verification
 
 _INPUTS = 5_000
+_SAMPLES = 200
+_PAIRS = 32_000_000  # of positions, in all random inputs of the full length together
 
 
 @click.command("compile")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file")
 @click.option("--alphabet", help="The tokens: every character is one.")
 @click.option("--tokens", help="The tokens as a JSON list, for numbers and longer symbols.")
 @click.option("--reals", help="The tokens are real numbers between LOW:HIGH.")
 @click.option("--max-length", type=int, required=True, help="The longest input.")
-@click.option("--to", "path", help="The file to write: .onnx, .safetensors or .pt.")
+@click.option(
+    "--to", "path", callback=writable, help="The file to write: .onnx, .safetensors or .pt."
+)
 @click.option("--attention", type=click.Choice(["hard", "softmax"]), default="hard",
               help="Average-hard, or softmax saturated in the precision.")  # fmt: skip
 @click.option("--precision", type=click.Choice(["float64", "float32"]), default="float64")
@@ -32,7 +38,7 @@ _INPUTS = 5_000
 @click.option("--stock", is_flag=True,
               help="Softmax, relu and one mask only, as TransformerLens has them.")  # fmt: skip
 @click.option("--rotate", type=int, metavar="SEED", help="Write it in a random basis.")
-@click.option("--circuit", type=click.Path(), help="Write the circuit as JSON to this file.")
+@click.option("--circuit", callback=writable, help="Write the circuit as JSON to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print cost and verification as JSON.")
 def compile_command(
     file: str,
@@ -50,9 +56,13 @@ def compile_command(
     circuit: str | None,
     as_json: bool,
 ) -> None:
-    """Compile the last s-op of a RASP file, verify the network, and write it to a file."""
+    """Compile the last s-op of a RASP file, verify the network, and write it to a file.
+
+    FILE may also be the name of one of our own programs, such as reverse, sort or dyck1.
+    """
     from raspire.compile import compile
 
+    _refuse_kind(path)
     compiled = compile(
         _program(file),
         alphabet=_alphabet(alphabet, tokens, reals),
@@ -63,7 +73,11 @@ def compile_command(
         relu_error=relu_error,
         stock=stock,
     )
-    report = None if reals else compiled.verify(most=_INPUTS, samples=200)
+    report = (
+        None
+        if reals
+        else compiled.verify(most=_INPUTS, samples=min(_SAMPLES, _PAIRS // max_length**2))
+    )
     if as_json:
         click.echo(json.dumps(_record(compiled, report), ensure_ascii=False))
     else:
@@ -80,11 +94,22 @@ def compile_command(
             click.echo(f"written to {path}")
 
 
+def _refuse_kind(path: str | None) -> None:
+    """Refuse a kind of file that could not be written before the work is done, not after."""
+    if path is None:
+        return
+    if path.endswith(".rasp"):
+        raise UnsupportedError("a transformer is not written as RASP", found=path)
+    from raspire.export import writer_of
+
+    writer_of(path)
+
+
 def _program(file: str) -> Any:
-    from raspire.language import from_rasp, read_source
+    from raspire.language import from_rasp
     from raspire.program.nodes import SOp
 
-    program = from_rasp(read_source(file))
+    program = from_rasp(source_of(file))
     if not isinstance(program, SOp):
         raise RaspTypeError(
             f"the last value of {file} is a selector",
@@ -192,6 +217,4 @@ def _save(compiled: Compiled, path: str, precision: str, rotate: int | None) -> 
     model = compiled.transformer
     if rotate is not None:
         model, _ = compiled.rotate(rotate)
-    if path.endswith(".rasp"):
-        raise UnsupportedError("a transformer is not written as RASP", found=path)
     save(model, path, precision)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from raspire.cli.options import writable
 from raspire.cli.run import given_input, input_options, last_value
 from raspire.errors import RaspTypeError
 
@@ -11,9 +12,7 @@ from raspire.errors import RaspTypeError
 @click.command()
 @click.argument("file")
 @input_options
-@click.option(
-    "--svg", type=click.Path(dir_okay=False), metavar="FILE", help="Write a picture to this file."
-)
+@click.option("--svg", callback=writable, metavar="FILE", help="Write a picture to this file.")
 def draw(
     file: str, text: str | None, tokens: str | None, input_file: str | None, svg: str | None
 ) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from raspire.cli.simulate import _bytes, _check_writable
+from raspire.cli.options import writable
+from raspire.cli.simulate import _bytes
 
 if TYPE_CHECKING:
     from raspire.simulator.sentence import SentenceRun
@@ -23,8 +24,15 @@ if TYPE_CHECKING:
     show_default=True,
     help="U as the program long, or as the explicit weights native.",
 )
-@click.option("--out", "out_path", help="Write the embeddings as computed through U (.npy).")
-@click.option("--report", "report_path", help="Write a report to this JSON file.")
+@click.option(
+    "--out",
+    "out_path",
+    callback=writable,
+    help="Write the embeddings as computed through U (.npy).",
+)
+@click.option(
+    "--report", "report_path", callback=writable, help="Write a report to this JSON file."
+)
 @click.option("--budget", callback=_bytes, default="4GiB", show_default=True, help="Memory.")
 @click.option("--quiet", is_flag=True, help="Print the result's line only.")
 def embed(
@@ -44,9 +52,6 @@ def embed(
     """
     from raspire.simulator.pretrained import weights_path
     from raspire.simulator.sentence import SentenceEncoder
-
-    for written in (out_path, report_path):
-        _check_writable(written)
 
     watched = sys.stderr.isatty() and not quiet
 

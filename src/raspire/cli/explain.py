@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from raspire.cli.run import source_of
+
 
 @click.command()
 @click.argument("file", required=False)
@@ -47,15 +49,15 @@ def explain(
     """The evaluator's plan for a RASP program in FILE, or for U with --n and --d.
 
     For every selector: how it is evaluated and what that costs; for every s-op: at how many of
-    the N positions it is computed.
+    the N positions it is computed. FILE may also be the name of one of our own programs.
     """
     if (file is None) == (n is None and d is None):
         raise click.UsageError("give either a FILE or the shape of U (--n and --d)")
     if file is not None:
         from raspire.evaluate import explain as plan
-        from raspire.language import from_rasp, read_source
+        from raspire.language import from_rasp
 
-        click.echo(str(plan(from_rasp(read_source(file)), length)))
+        click.echo(str(plan(from_rasp(source_of(file)), length)))
         return
     if n is None or d is None:
         raise click.UsageError("the shape of U needs both --n and --d")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from raspire.cli.options import writable
+
 if TYPE_CHECKING:
     from raspire.verify.certificate import Certificate
 
@@ -48,7 +50,7 @@ def _conclude(found: Certificate, out: str | None) -> None:
 @click.option("--error", type=float, default=1e-9, show_default=True, help="Error probability.")
 @click.option("--random-prime", is_flag=True, help="Draw the field of every trial at random.")
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--out", type=click.Path(dir_okay=False), help="Write the certificate (JSON) here.")
+@click.option("--out", callback=writable, help="Write the certificate (JSON) here.")
 def simulator(
     n: int,
     d: int,
@@ -96,7 +98,7 @@ def simulator(
 @click.option("--integers", type=click.IntRange(min=1), help="The same for integer inputs.")
 @click.option("--field", type=click.IntRange(min=1), help="Test the identity on inputs this long.")
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="For the solver.")
-@click.option("--out", type=click.Path(dir_okay=False), help="Write the certificate (JSON) here.")
+@click.option("--out", callback=writable, help="Write the certificate (JSON) here.")
 def programs(
     left: str,
     right: str,

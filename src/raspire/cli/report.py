@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from raspire.cli.options import writable
 from raspire.files import write_whole
 
 
@@ -19,11 +20,9 @@ def report() -> None:
 @click.option("--seeds", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--largest", type=click.IntRange(2), default=32, show_default=True, help="Size.")
 @click.option("--only", multiple=True, help="One operation; may be given several times.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False), help="Write the data here.")
-@click.option(
-    "--table", "table_path", type=click.Path(dir_okay=False), help="Write the table here."
-)
-@click.option("--picture", type=click.Path(dir_okay=False), help="A .png, .svg or .pdf file.")
+@click.option("--json", "json_path", callback=writable, help="Write the data here.")
+@click.option("--table", "table_path", callback=writable, help="Write the table here.")
+@click.option("--picture", callback=writable, help="A .png, .svg or .pdf file.")
 def errors(
     seeds: int,
     largest: int,

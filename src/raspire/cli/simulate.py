@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from raspire.cli.options import writable
 from raspire.errors import RaspLoadError, RaspValueError
 
 if TYPE_CHECKING:
@@ -62,8 +63,12 @@ def _bytes(ctx: click.Context, option: click.Parameter, value: str) -> int:
 )
 @click.option("--memory", "memory_path", help="Y: for cross-attention, an .npy file (rows, d).")
 @click.option("--block", "whole_block", is_flag=True, help="Run the whole encoder block.")
-@click.option("--out", "out_path", help="Write T(X) as computed by U to this .npy file.")
-@click.option("--report", "report_path", help="Write a report to this JSON file.")
+@click.option(
+    "--out", "out_path", callback=writable, help="Write T(X) as computed by U to this .npy file."
+)
+@click.option(
+    "--report", "report_path", callback=writable, help="Write a report to this JSON file."
+)
 @click.option("--budget", callback=_bytes, default="2GiB", show_default=True, help="Memory.")
 @click.option("--quiet", is_flag=True, help="Print the result's line only.")
 def simulate(
@@ -96,14 +101,13 @@ def simulate(
     if (input_path is None) == (text is None):
         raise click.UsageError("give either --input X.npy or --text TEXT")
     from raspire.simulator.estimate import estimate, refuse_beyond
+    from raspire.simulator.inputs import checked_input
     from raspire.simulator.pretrained import weights_path
     from raspire.simulator.run import simulate as run_beside
     from raspire.simulator.run import softmax_for
-    from raspire.simulator.target import AttentionTarget, checked_input
+    from raspire.simulator.target import AttentionTarget
     from raspire.simulator.universal import UniversalSimulator
 
-    for written in (out_path, report_path):
-        _check_writable(written)
     path = weights_path(weights)
     if memory_path is not None:
         if (
@@ -274,18 +278,6 @@ def _text_input(path: Path, layer: str, text: str) -> tuple[NDArray[Any], str]:
     names = encoder.tokens(text)[1]
     said = f"Input of layer {number} for {len(names)} tokens: {' '.join(names)}"
     return encoder.input(text, number), said
-
-
-def _check_writable(path: str | None) -> None:
-    if path is None:
-        return
-    folder = Path(path).resolve().parent
-    if not folder.is_dir() or Path(path).is_dir():
-        raise RaspLoadError(
-            f"{path} cannot be written",
-            expected="a file name in a folder that is there",
-            found="a folder" if Path(path).is_dir() else f"no folder {folder}",
-        )
 
 
 def _announce(

@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from raspire.cli.options import exclusive
+
 
 @click.command()
 @click.argument("claim", required=False)
@@ -23,6 +25,10 @@ def theorems(claim: str | None, check: bool, as_markdown: bool, as_json: bool) -
     from raspire.paper.claims import claim as claim_of
     from raspire.paper.claims import claims
 
+    exclusive(json=as_json, markdown=as_markdown)
+    exclusive(check=check, markdown=as_markdown)
+    if claim and as_markdown:
+        raise click.UsageError("--markdown prints the table of all results; leave it with a CLAIM")
     chosen = [claim_of(claim)] if claim else list(claims().values())
     redo = check or claim is not None
     if as_markdown:

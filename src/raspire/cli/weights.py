@@ -7,6 +7,8 @@ from dataclasses import asdict
 
 import click
 
+from raspire.cli.options import exclusive, writable
+
 CONSTRUCTIONS = ("long", "wide", "native", "pair")
 
 
@@ -39,8 +41,8 @@ CONSTRUCTIONS = ("long", "wide", "native", "pair")
 @click.option("--stable", is_flag=True, help="`long` with the row maximum subtracted.")
 @click.option("--summary", "as_summary", is_flag=True, help="Heads and units, not every weight.")
 @click.option("--json", "as_json", is_flag=True, help="Print the weights as JSON.")
-@click.option("--svg", type=click.Path(), help="Write a picture: slots as wires, weights as marks.")
-@click.option("--save", type=click.Path(), help="Write .safetensors, .onnx or .pt.")
+@click.option("--svg", callback=writable, help="Write a picture: slots as wires, weights as marks.")
+@click.option("--save", callback=writable, help="Write .safetensors, .onnx or .pt.")
 @click.option(
     "--softmax",
     type=click.Choice(["float64", "float32"]),
@@ -71,6 +73,11 @@ def weights(
     from raspire.simulator.target import Shape
     from raspire.transformer import summary
 
+    exclusive(json=as_json, summary=as_summary)
+    if save:
+        from raspire.export import writer_of
+
+        writer_of(save)
     shape = Shape(d, heads, dk, dv, output, mask)  # type: ignore[arg-type]
     if construction == "long":
         network = networks.long_network(rows, shape, "stable" if stable else "plain")

@@ -20,6 +20,7 @@ from raspire.program.walk import topological
 
 Network = Callable[[list[list[Any]]], list[list[Any]]]
 _TOGETHER = 512
+_PAIRS = 16_000_000  # of positions in the inputs of one batch
 
 
 @dataclass(frozen=True)
@@ -100,15 +101,17 @@ def verify(
         raise RaspValueError("a program on reals has no list of inputs", hint="give inputs")
     symbols = list(alphabet)
     reach = reach_of(len(symbols), most, max_length)
-    trial = itertools.chain(
-        every_input(symbols, reach),
-        long_inputs(symbols, max_length, samples, seed),
-        (list(given) for given in inputs),
-    )
     tally = _Tally()
     meaning = Meaning(program)
-    while chunk := list(itertools.islice(trial, _TOGETHER)):
-        tally.add(chunk, meaning(chunk), network(chunk))
+    # Short and long inputs apart: a batch is padded to its longest.
+    for trial, longest in (
+        (every_input(symbols, reach), reach),
+        (long_inputs(symbols, max_length, samples, seed), max_length),
+        ((list(given) for given in inputs), max_length),
+    ):
+        together = max(1, min(_TOGETHER, _PAIRS // max(1, longest) ** 2))
+        while chunk := list(itertools.islice(trial, together)):
+            tally.add(chunk, meaning(chunk), network(chunk))
     return tally.result(reach)
 
 

@@ -49,6 +49,16 @@ def to_lens(model: Transformer) -> Any:
 
 def save(model: Transformer, path: str | Path, precision: str = "float64") -> Path:
     """Write a file whose kind its suffix says: ``.safetensors``, ``.onnx`` or ``.pt``."""
+    write = writer_of(path)
+    check_precision(model, precision)
+    return write(model, path, precision=precision)
+
+
+def writer_of(path: str | Path) -> Callable[..., Path]:
+    """The function that writes a file of the path's suffix.
+
+    Raises RaspValueError for another suffix, MissingExtraError where its framework is missing.
+    """
     suffix = Path(path).suffix
     if suffix not in SUFFIXES:
         raise RaspValueError(
@@ -56,10 +66,9 @@ def save(model: Transformer, path: str | Path, precision: str = "float64") -> Pa
             expected=f"a suffix among {', '.join(SUFFIXES)}",
             found=suffix or "none",
         )
-    check_precision(model, precision)
     names = {".safetensors": "save_safetensors", ".onnx": "save_onnx", ".pt": "save_torch"}
     write: Callable[..., Path] = getattr(_module(SUFFIXES[suffix]), names[suffix])
-    return write(model, path, precision=precision)
+    return write
 
 
 def load(path: str | Path) -> Transformer:
