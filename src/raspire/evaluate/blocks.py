@@ -15,7 +15,7 @@ from raspire.evaluate.kernels import Totals
 from raspire.evaluate.positions import Array
 from raspire.evaluate.reference import greatest, guarded
 from raspire.program.nodes import Combine, Hardmax, Select, Selector, SOp
-from raspire.program.walk import topological
+from raspire.program.walk import selectors_of
 
 CELLS = 1 << 22
 """Cells of the matrix that are looked at together, if the budget allows."""
@@ -31,7 +31,7 @@ def matrix(
 
     ``same_row`` tells, in a batch, which keys belong to the row's own input.
     """
-    order = [node for node in topological(selector) if isinstance(node, Selector)]
+    order = selectors_of(selector)
     tests: dict[int, Callable[[Any], Array]] = {}
     for node in order:
         if isinstance(node, Select):

@@ -43,7 +43,7 @@ from raspire.program.nodes import (
     Tokens,
     Width,
 )
-from raspire.program.walk import topological
+from raspire.program.walk import selectors_of, topological
 
 BLOCK = 1 << 15
 """Positions that stream through an expression together: a few arrays of them fit a cache."""
@@ -184,7 +184,7 @@ class _Builder:
             self.asked[node.value].append(keys)
 
     def _sides(self, selector: Selector, keys: Positions, queries: Positions) -> None:
-        for node in topological(selector):
+        for node in selectors_of(selector):
             if isinstance(node, Select):
                 self.asked[node.keys].append(keys)
                 self.asked[node.queries].append(queries)

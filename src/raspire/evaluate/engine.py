@@ -37,7 +37,7 @@ from raspire.program.nodes import (
     Tokens,
     Width,
 )
-from raspire.program.walk import topological
+from raspire.program.walk import selectors_of
 
 
 class RowByRow(Exception):  # noqa: N818  (an answer, not an error)
@@ -103,7 +103,7 @@ class Run:
 
     def _inputs(self, node: SOp) -> list[Node]:
         if isinstance(node, Aggregate | Width):
-            found = [child for child in topological(node.selector) if isinstance(child, Selector)]
+            found = selectors_of(node.selector)
             inputs = [child for s in found for child in s.args if isinstance(child, SOp)]
             inputs += [node.value] if isinstance(node, Aggregate) else []
         else:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from raspire.arithmetic import FLOAT64
+from raspire.errors import RaspValueError
 from raspire.evaluate import contraction
 from raspire.evaluate.demand import Demand
 from raspire.evaluate.inputs import positions_of
@@ -19,10 +20,12 @@ from raspire.evaluate.positions import Positions, Span, compact
 from raspire.evaluate.selectors import clauses as clauses_of
 from raspire.evaluate.selectors import plans_of, single_hardmax
 from raspire.program.nodes import Aggregate, Apply, Indices, Node, SOp, Tokens, Width
-from raspire.program.printing import expression
+from raspire.program.printing import expressions
 
 WIDTH = 56
 """Characters of an expression that are shown."""
+LONGEST = 10**9
+"""The greatest length that is planned for: index expressions are planned at every position."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def explain(program: Node, tokens: Any, *, positions: Any = None) -> Explanation
     selector_width(select(tokens, tokens, ==))        1,000  100.00%
     0 elementwise s-ops, 2,000 positions in all
     """
-    length = tokens if isinstance(tokens, int) else len(tokens)
+    length = _length(tokens)
     wanted: Positions = Span(0, length)
     if positions is not None:
         wanted = compact(np.unique(positions_of(positions, length)))
@@ -116,8 +119,9 @@ def explain(program: Node, tokens: Any, *, positions: Any = None) -> Explanation
     found = plan.demand
     shown = [node for node in found.order if isinstance(node, SOp) and node in found.wanted]
     selecting = [node for node in shown if isinstance(node, Aggregate | Width)]
+    texts = _texts(found.order)
     counts = [
-        (_text(node), len(found.wanted[node]))
+        (texts[node], len(found.wanted[node]))
         for node in shown
         if (node.args and (node.label is not None or isinstance(node, Aggregate | Width)))
         or (isinstance(node, Tokens | Indices) and len(found.wanted[node]))
@@ -128,32 +132,44 @@ def explain(program: Node, tokens: Any, *, positions: Any = None) -> Explanation
         contractions = [] if contracted is None else contracted.lines()
     return Explanation(
         length,
-        tuple(_step(node, found) for node in selecting),
+        tuple(_step(node, texts[node], found) for node in selecting),
         tuple(counts),
         sum(isinstance(node, Apply) for node in shown),
         tuple(contractions),
     )
 
 
-def _text(node: Node) -> str:
-    text = node.label or expression(node, limit=400)
-    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
+def _length(tokens: Any) -> int:
+    length = tokens if isinstance(tokens, int) else len(tokens)
+    if not 0 <= length <= LONGEST:
+        raise RaspValueError(
+            "no plan is made for this length", expected=f"0 to {LONGEST:,}", found=f"{length:,}"
+        )
+    return length
 
 
-def _step(node: Aggregate | Width, found: Demand) -> Step:
+def _texts(order: Sequence[Node]) -> dict[Node, str]:
+    """What every node is called, all of them in one pass."""
+    return {
+        node: text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
+        for node, text in expressions(order, limit=400).items()
+    }
+
+
+def _step(node: Aggregate | Width, text: str, found: Demand) -> Step:
     queries = len(found.wanted[node])
     clauses = found.clauses[node.selector]
     if clauses is not None and len(clauses) == 1 and clauses[0].fetch is not None:
-        return Step(_text(node), "look-up by address", queries, queries, queries)
+        return Step(text, "look-up by address", queries, queries, queries)
     keys = len(found.keys.get(node, Span(0, 0)))
     if clauses is None:
-        return Step(_text(node), "blocks", keys, queries, keys * queries)
+        return Step(text, "blocks", keys, queries, keys * queries)
     inner = clauses
     words = ""
     if len(clauses) == 1 and clauses[0].hardmax is not None:
         among = clauses_of(clauses[0].hardmax.among)
         if not single_hardmax(among):
-            return Step(_text(node), "blocks", keys, queries, keys * queries)
+            return Step(text, "blocks", keys, queries, keys * queries)
         inner = among
         words = "running maximum, " if among[0].unequal else "maximum of each group, "
     log = max(1, math.ceil(math.log2(keys + queries + 2)))
@@ -161,4 +177,4 @@ def _step(node: Aggregate | Width, found: Demand) -> Step:
     plan = words + (plans_of(inner) or "nothing is selected")
     if node in found.streams and node in found.keys:
         plan = "streamed, " + plan
-    return Step(_text(node), plan, keys, queries, cost)
+    return Step(text, plan, keys, queries, cost)

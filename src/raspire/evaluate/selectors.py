@@ -23,7 +23,7 @@ from raspire.program.nodes import (
     Selector,
     SOp,
 )
-from raspire.program.walk import topological
+from raspire.program.walk import selectors_of
 
 LESS, EQUAL, GREATER = 1, 2, 4
 ANY_ORDER = 7
@@ -101,7 +101,7 @@ def clauses(selector: Selector) -> list[Clause] | None:
         return None
     strict = {
         (id(node.keys), id(node.queries))
-        for node in topological(selector)
+        for node in selectors_of(selector)
         if isinstance(node, Select) and node.comparison.symbol not in ("==", "!=", None)
     }
     found: list[Clause] = []
@@ -119,7 +119,7 @@ def clauses(selector: Selector) -> list[Clause] | None:
 def normalise(selector: Selector) -> Normal | None:
     """Disjoint conjunctions whose union is the selector; None if there are too many."""
     known: dict[int, tuple[Normal | None, Normal | None]] = {}
-    for node in topological(selector):
+    for node in selectors_of(selector):
         if isinstance(node, Select):
             known[id(node)] = _select(node)
         elif isinstance(node, Hardmax):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from raspire.program.nodes import (
@@ -16,7 +16,7 @@ from raspire.program.nodes import (
     Tokens,
     Width,
 )
-from raspire.program.walk import topological
+from raspire.program.walk import reached
 
 # How tightly a construct binds in RASP's own grammar; a larger number binds tighter.
 TERNARY, LOGIC, COMPARE, SUM, MODULO, PRODUCT, POWER, UNARY, PRIMARY = range(1, 10)
@@ -119,15 +119,42 @@ def expression(
     ``names`` gives further names to nodes; ``limit`` cuts sub-expressions that grow longer than
     that many characters to ``...`` (a graph with much sharing is exponentially long as text).
     """
-    known = names or {}
-    texts: dict[int, Text] = {}
-    for node in topological(root):
-        label = known.get(node) or (node.label if names is None else None)
+
+    def children(node: Node) -> tuple[Node, ...]:
+        return node.args if node is root or _label(node, names) is None else ()
+
+    return expressions(reached(root, children), root, limit, names, text_of)[root]
+
+
+def expressions(
+    order: Iterable[Node],
+    root: Node | None = None,
+    limit: int | None = None,
+    names: Mapping[Node, str] | None = None,
+    text_of: Callable[[Node, list[Text]], Text] = node_text,
+) -> dict[Node, str]:
+    """The texts of many nodes in one pass, children before their readers; all but ``root`` are
+    their labels where they have one.
+
+    >>> from raspire import indices
+    >>> twice = indices * 2
+    >>> list(expressions([indices, twice.args[1], twice]).values())
+    ['indices', '2', 'indices * 2']
+    """
+    texts: dict[Node, Text] = {}
+    for node in order:
+        label = _label(node, names)
         if label is not None and (node is not root or not node.args):
-            texts[id(node)] = label, PRIMARY
+            texts[node] = label, PRIMARY
             continue
-        text, level = text_of(node, [texts[id(child)] for child in node.args])
+        text, level = text_of(node, [texts[child] for child in node.args])
         if limit is not None and len(text) > limit:
             text, level = "...", PRIMARY
-        texts[id(node)] = text, level
-    return texts[id(root)][0]
+        texts[node] = text, level
+    return {node: text for node, (text, _) in texts.items()}
+
+
+def _label(node: Node, names: Mapping[Node, str] | None) -> str | None:
+    """The name to print for a node: one given for it, else its label unless names are given."""
+    given = (names or {}).get(node)
+    return given or (node.label if names is None else None)

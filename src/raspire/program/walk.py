@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar, cast
 
-from raspire.program.nodes import Node
+from raspire.program.nodes import Node, Selector
 
 N = TypeVar("N", bound=Node)
 
@@ -24,6 +24,36 @@ def topological(*roots: Node) -> list[Node]:
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(node.args) if id(child) not in seen)
     return order
+
+
+def reached(root: N, children: Callable[[N], Iterable[N]]) -> list[N]:
+    """What a walk from a node reaches by its own idea of children, these before their parents."""
+    order: list[N] = []
+    seen: set[int] = set()
+    stack: list[tuple[N, bool]] = [(root, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend([(child, False) for child in children(node)][::-1])
+    return order
+
+
+def selectors_of(selector: Selector) -> list[Selector]:
+    """A selector's own parts, children before it; the s-ops that they compare are not entered.
+
+    >>> from raspire import indices, select, tokens
+    >>> len(selectors_of(select(tokens, tokens, "==") & ~select(indices, indices + 1, "<")))
+    4
+    """
+    return reached(selector, _parts)
+
+
+def _parts(selector: Selector) -> list[Selector]:
+    return [part for part in selector.args if isinstance(part, Selector)]
 
 
 def consumers(order: Iterable[Node]) -> dict[Node, list[Node]]:
