@@ -18,7 +18,7 @@ A *uniform* column stores one value for all its positions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,15 @@ TABLE, ROOM = 4, 1024
 BOOL, INT, FLOAT = 0, 1, 2
 _TAG_OF = {"b": BOOL, "i": INT, "f": FLOAT}
 _KIND_OF = "bif"
+
+
+CACHED = 1 << 17
+"""Values that several reductions in a row find in the processor's cache."""
+
+
+def cached_parts(data: Array) -> Iterator[Array]:
+    """The array in parts, so that more than one reduction reads it from memory only once."""
+    return (data[start : start + CACHED] for start in range(0, len(data), CACHED))
 
 
 class Column:
@@ -86,7 +95,8 @@ class Column:
         """The least and greatest value of a column of integers or booleans."""
         if len(self.data) == 0:
             return 0, 0
-        self._bounds = int(self.data.min()), int(self.data.max())
+        parts = [(part.min(), part.max()) for part in cached_parts(self.data)]
+        self._bounds = int(min(low for low, _ in parts)), int(max(high for _, high in parts))
         return self._bounds
 
     def has_nan(self) -> bool:

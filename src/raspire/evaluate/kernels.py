@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from raspire.evaluate.columns import cached_parts
 from raspire.evaluate.positions import Array
 
 EXACT_SUM = 1 << 53
@@ -125,9 +126,12 @@ def _total(channel: Array, counts: Array) -> Array:
     if channel.dtype.kind == "f":
         return np.array([np.sum(channel)])
     if channel.dtype != object and len(channel):
-        largest = max(-int(channel.min()), int(channel.max()))
+        largest = total = 0
+        for part in cached_parts(channel):  # a sum that wraps is not used
+            largest = max(largest, -int(part.min()), int(part.max()))
+            total += int(part.sum())
         if largest * len(channel) < 1 << 63:
-            return np.array([channel.sum()])
+            return np.array([total])
     return group_sum(np.zeros(len(channel), dtype=np.int64), channel, 1, counts)
 
 
