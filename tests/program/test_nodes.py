@@ -1,12 +1,14 @@
 """Nodes are immutable, have identity, and refuse what would be silently wrong."""
 
+import copy
+import pickle
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from raspire import aggregate, elementwise, exp, full, indices, lookup, select, tokens, where
-from raspire.errors import RaspTypeError, RaspValueError
+from raspire.errors import RaspTypeError, RaspValueError, UnsupportedError
 from raspire.program.embedding import apply
 from raspire.program.nodes import Aggregate, Apply, Constant, Node
 from raspire.program.primitives import PRIMITIVES
@@ -102,3 +104,18 @@ def test_opaque_functions_are_told_apart_and_lookups_are_not():
     other = lookup({"a": True})(tokens)
     assert first.primitive.key == second.primitive.key
     assert first.primitive.key != other.primitive.key
+
+
+def test_a_copy_is_the_program_itself():
+    program = aggregate(select(tokens, tokens, "=="), tokens + 1)
+    for node in (program, program.args[0], tokens):
+        assert copy.copy(node) is node
+        assert copy.deepcopy(node) is node
+    assert copy.deepcopy([program, {1: tokens}])[0] is program
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("program", [tokens + 1, tokens, select(tokens, tokens, "==")])
+def test_a_program_is_not_pickled_and_says_so(program, protocol):
+    with pytest.raises(UnsupportedError, match=r"cannot be pickled(.|\n)*to_rasp"):
+        pickle.dumps(program, protocol)

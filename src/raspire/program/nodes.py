@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from raspire.errors import Place, RaspTypeError
+from raspire.errors import Place, RaspTypeError, UnsupportedError
 from raspire.program import hook
 from raspire.program.primitives import Primitive, primitive
 
@@ -53,6 +53,20 @@ class Node:
         from raspire.program.printing import expression
 
         return expression(self, limit=2000)
+
+    def __copy__(self) -> Node:
+        """The node itself: it is immutable, and its identity is what it means."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Node:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise UnsupportedError(
+            "a program cannot be pickled: its primitives are functions",
+            found=repr(self)[:80],
+            hint="make it where it is needed, or write it as RASP (raspire.language.to_rasp)",
+        )
 
     def static(self) -> tuple[object, ...]:
         """What tells two nodes of one class and the same children apart (used by ``merge``)."""

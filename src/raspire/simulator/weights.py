@@ -7,10 +7,12 @@ exactly (bfloat16 included, which NumPy does not know) and every value is checke
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,9 +164,12 @@ def _read_index(path: Path) -> dict[str, Path]:
 
 def _read_npz(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            if isinstance(file, np.ndarray):  # an .npy file by another name
+                raise ValueError("one array without a name")
             return {name: file[name] for name in file.files}
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:
         raise RaspLoadError(f"{path} is not an .npz file of arrays", found=str(error)) from error
 
 
