@@ -117,9 +117,16 @@ class Column:
             if self.length != 1 or count > 0:
                 return self.stretched(count)
         tags = None if self.tags is None else self.tags[where]
-        found = Column(self.kind, self.data[where], tags=tags, vocabulary=self.vocabulary)
+        found = Column(self.kind, self._picked(where), tags=tags, vocabulary=self.vocabulary)
         found._bounds = self._bounds
         return found
+
+    def _picked(self, where: Array | slice) -> Array:
+        """The data at offsets; many small codes are picked as bytes, which caches hold."""
+        many = not isinstance(where, slice) and len(where) >= CACHED
+        if many and self.kind == "c" and len(self.vocabulary or ()) <= 256:
+            return self.data.astype(np.uint8)[where].astype(self.data.dtype)
+        return self.data[where]
 
     def stretched(self, length: int) -> Column:
         """A uniform column over another number of positions."""

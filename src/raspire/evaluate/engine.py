@@ -219,12 +219,12 @@ class Run:
         if not clause.equal or clause.unequal or clause.hardmax is not None or values.uniform:
             return None
         k, q, groups = join.groups(clause)
-        if k is None or q is None or groups < np.count_nonzero(k >= 0):
+        if k is None or q is None or groups < (keys := np.count_nonzero(k >= 0)):
             return None
         place = np.full(groups + 1, -1, dtype=np.int64)  # the last entry is that of no group
         place[k] = np.arange(len(k))
         place[-1] = -1
-        if np.count_nonzero(place >= 0) < np.count_nonzero(k >= 0):
+        if np.count_nonzero(place >= 0) < keys:
             return None  # some key stands twice
         at = place[q]
         missing = at < 0
