@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from raspire.simulator.block_run import BlockRun
     from raspire.simulator.run import Run
     from raspire.simulator.target import AttentionTarget
-    from raspire.simulator.universal import UniversalSimulator
+    from raspire.simulator.universal import SimulatorCost, UniversalSimulator
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -204,26 +204,24 @@ def cost(
     import json
     from dataclasses import asdict
 
-    from raspire.simulator.estimate import estimate
-    from raspire.simulator.universal import CONSTRUCTIONS, UniversalSimulator
+    from raspire.simulator.forecast import forecast
+    from raspire.simulator.universal import CONSTRUCTIONS
 
     names: list[Any] = list(CONSTRUCTIONS) if construction == "both" else [construction]
-    rows = []
-    for name in names:
-        u = UniversalSimulator(n, d, heads, d_k, d_v, name, softmax, mask, output)
-        rows.append((u, asdict(u.cost), estimate(u.construction)))
+    rows = [forecast(n, d, heads, d_k, d_v, name, softmax, mask, output) for name in names]
     if as_json:
-        click.echo(json.dumps([row for _, row, _ in rows], indent=2))
+        click.echo(json.dumps([asdict(row.cost) for row in rows], indent=2))
         return
-    click.echo(f"U for n={n}, {rows[0][0].shape}, softmax {softmax}")
-    for u, _, forecast in rows:
-        for line in _cost_lines(u):
+    click.echo(f"U for n={n}, {rows[0].shape}, softmax {softmax}")
+    for row in rows:
+        for line in _cost_lines(row.cost):
             click.echo(line)
-        click.echo(f"  {'to run here':<18}{forecast}")
+        click.echo(f"  {'to run here':<18}{row.estimate}")
 
 
-def _cost_lines(u: UniversalSimulator) -> list[str]:
-    c = u.cost
+def _cost_lines(c: SimulatorCost) -> list[str]:
+    from raspire.simulator.estimate import large
+
     heads = ", ".join(map(str, c.heads_per_layer))
     return [
         f"{c.construction}",
@@ -231,7 +229,7 @@ def _cost_lines(u: UniversalSimulator) -> list[str]:
         f"  {'layers':<18}{c.layers} (one gated unit a layer)",
         f"  {'heads per layer':<18}{heads}",
         f"  {'feed-forward':<18}{', '.join(c.feed_forward)}",
-        f"  {'sequence length N':<18}{c.sequence_length:,}",
+        f"  {'sequence length N':<18}{large(c.sequence_length)}",
     ]
 
 
@@ -291,7 +289,7 @@ def _announce(
     if target.ratio != 1.0:
         click.echo(f"  W_Q and its bias are multiplied by {target.ratio!r}, the ratio of scales")
     click.echo(f"U, construction {u.construction.name}, softmax {u.construction.softmax}:")
-    for line in _cost_lines(u)[1:]:
+    for line in _cost_lines(u.cost)[1:]:
         click.echo(line)
     if deeper:
         click.echo(

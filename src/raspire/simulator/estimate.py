@@ -25,9 +25,42 @@ class Estimate:
 
     def __str__(self) -> str:
         return (
-            f"N = {self.sequence_length:,} positions, {self.operations:,} products, "
-            f"{self.bytes / 2**20:,.0f} MiB for the sequence, about {self.seconds:.1f} s"
+            f"N = {large(self.sequence_length)} positions, {large(self.operations)} products, "
+            f"{_memory(self.bytes)} for the sequence, about {_duration(self.seconds)}"
         )
+
+
+def large(count: int) -> str:
+    """A count to read: every digit, or its magnitude where digits say nothing.
+
+    >>> large(1_234_567), large(10**21 + 7)
+    ('1,234,567', '1.00e+21')
+    """
+    return f"{count:,}" if count < 10**15 else f"{count:.2e}"
+
+
+def _duration(seconds: float) -> str:
+    """A time in the unit that a person would use.
+
+    >>> _duration(3.25), _duration(7000.0), _duration(3e14)
+    ('3.2 s', '1.9 hours', '9.51e+06 years')
+    """
+    for unit, size in (("years", 31_557_600), ("days", 86_400), ("hours", 3_600)):
+        if seconds >= 1.5 * size:
+            number = seconds / size
+            return f"{number:.1f} {unit}" if number < 10**5 else f"{number:.2e} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def _memory(size: int) -> str:
+    """Bytes in MiB, or in TiB from one on.
+
+    >>> _memory(3 << 20), _memory(5 << 42)
+    ('3 MiB', '20 TiB')
+    """
+    if size < 1 << 40:
+        return f"{size / 2**20:,.0f} MiB"
+    return f"{large(size >> 40)} TiB"
 
 
 def estimate(construction: Construction) -> Estimate:

@@ -59,7 +59,7 @@ class SimulatorCost:
     heads_per_layer: tuple[int, ...]
     feed_forward: tuple[str, ...]
     sequence_length: int
-    nodes: int
+    nodes: int | None
 
     def __str__(self) -> str:
         heads = ", ".join(map(str, self.heads_per_layer))

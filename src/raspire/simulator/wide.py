@@ -41,6 +41,11 @@ def wide(n: int, shape: Shape, softmax: Softmax) -> Construction:
     return _Wide(n, shape, softmax).build()
 
 
+def wide_length(n: int, shape: Shape) -> int:
+    """N of the construction for a shape, without its program."""
+    return _Wide(n, shape, "plain").length
+
+
 class _Wide:
     """The blocks of one shape, and the layers over them."""
 
@@ -71,9 +76,15 @@ class _Wide:
         parts["result"] = parts["heads"]
         if self.shape.output:
             parts["result"] = Part(self.map_out(heads).named("result"), self.mapped)
+        return Construction(
+            "wide", self.n, self.shape, self.softmax, self.inputs, self.length, parts
+        )
+
+    @property
+    def length(self) -> int:
+        """N: the longest of the input and of every layer's results."""
         ends = [b.end for b in (*self.inputs.values(), self.projected, self.scored, self.mixed)]
-        length = max(*ends, self.mapped.end if self.shape.output else 0)
-        return Construction("wide", self.n, self.shape, self.softmax, self.inputs, length, parts)
+        return max(*ends, self.mapped.end if self.shape.output else 0)
 
     def project(self) -> SOp:
         """Layer 1: queries, keys and values; two look-ups for each column of X."""
