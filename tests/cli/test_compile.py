@@ -35,7 +35,7 @@ def test_compile_prints_cost_circuit_certificate_and_verification(source):
     result = run(compile_command, source, "--alphabet", "abc", "--max-length", 12)
     assert result.exit_code == 0
     assert "attention depth 2, layers 2" in result.output
-    assert "layer 1 head 0: flip" in result.output
+    assert "layer 2 head 0: flip" in result.output
     assert "reverse == 'b'" in result.output
     assert "smallest score gap 1" in result.output
     assert "0 wrong" in result.output

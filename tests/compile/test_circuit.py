@@ -20,8 +20,8 @@ def test_every_head_and_unit_group_is_a_node_with_its_expression():
     nodes = network.circuit.by_name
     heads = [n for n in nodes.values() if n.kind == "head"]
     assert len(heads) == sum(network.cost.heads)
-    assert {"embedding", "output", "layer 0 head 0"} <= set(nodes)
-    copied = [c.expression for c in nodes["layer 1 head 0"].writes]
+    assert {"embedding", "output", "layer 1 head 0"} <= set(nodes)
+    copied = [c.expression for c in nodes["layer 2 head 0"].writes]
     assert len(copied) == 3
     assert all("== 'b'" in e or "== 'a'" in e or "== 'c'" in e for e in copied)
 

@@ -55,10 +55,10 @@ def test_check_names_the_layer_and_the_head() -> None:
     layer = model.layers[1]
     bad = replace(layer.heads[2], value=sparse.csr_array((model.width, 5)))
     broken = replace(model, layers=(model.layers[0], replace(layer, heads=(*layer.heads[:2], bad))))
-    with pytest.raises(RaspError, match=r"layer 1 head 2 \(real average-hard\): W_O: shape"):
+    with pytest.raises(RaspError, match=r"layer 2 head 2 \(real average-hard\): W_O: shape"):
         check(broken)
     units = replace(layer.units[0], first_bias=np.array([np.nan, 0.0]))
-    with pytest.raises(RaspError, match="layer 1 units"):
+    with pytest.raises(RaspError, match="layer 2 units"):
         check(replace(model, layers=(model.layers[0], replace(layer, units=(units,)))))
 
 
@@ -68,7 +68,7 @@ def test_a_builder_refuses_a_head_whose_sides_differ() -> None:
     b.values(write(x[0]))
     b.layer().head("odd", query=read(x), key=read(y), value=read(x), output=write(x))
     b.numeric(read(x))
-    with pytest.raises(RaspError, match=r"layer 0 head 0 \(odd\): W_K: shape"):
+    with pytest.raises(RaspError, match=r"layer 1 head 0 \(odd\): W_K: shape"):
         b.build()
 
 

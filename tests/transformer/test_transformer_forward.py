@@ -102,7 +102,7 @@ def test_saturated_softmax_is_average_hard_bit_for_bit(precision: str) -> None:
 
 def test_saturation_refuses_what_it_cannot_certify() -> None:
     with pytest.raises(
-        RaspValueError, match=r"layer 0 head 2 \(real average-hard\) has no certified gap"
+        RaspValueError, match=r"layer 1 head 2 \(real average-hard\) has no certified gap"
     ):
         saturated(random_transformer(0))
     with pytest.raises(RaspValueError, match="not exact in float32"):

@@ -24,7 +24,11 @@ class Carried:
 
 @dataclass(frozen=True)
 class Component:
-    """A node of the circuit: the embedding, a head, a group of units, or the output."""
+    """A node of the circuit: the embedding, a head, a group of units, or the output.
+
+    ``name`` counts layers from 1, as a person does; ``layer`` is the index of the layer in the
+    transformer, from 0.
+    """
 
     name: str
     kind: str
@@ -113,9 +117,9 @@ def _names(plan: Plan) -> dict[Part, tuple[str, int]]:
     found: dict[Part, tuple[str, int]] = {}
     for layer in range(plan.depth):
         for j, head in enumerate(plan.heads[layer]):
-            found[head] = (f"layer {layer} head {j}", j)
+            found[head] = (f"layer {layer + 1} head {j}", j)
         for j, part in enumerate(plan.units[layer]):
-            found[part] = (f"layer {layer} units {j}", j)
+            found[part] = (f"layer {layer + 1} units {j}", j)
     return found
 
 

@@ -68,7 +68,7 @@ def _refuse_what_does_not_fit(model: Transformer) -> bool:
     given = set(model.embedding.types or (TOKEN_TYPE,))
     present = given | ({BOS_TYPE} if model.embedding.bos is not None else set())
     for i, j, head in model.heads():
-        where = f"layer {i} head {j} ({head.name})"
+        where = f"layer {i + 1} head {j} ({head.name})"
         if head.kind != "softmax":
             raise UnsupportedError(
                 f"{where} is average-hard; TransformerLens has softmax attention",
@@ -80,7 +80,7 @@ def _refuse_what_does_not_fit(model: Transformer) -> bool:
         for units in layer.units:
             if units.family not in ("relu", "linear"):
                 raise UnsupportedError(
-                    f"layer {i} has units of family {units.family}",
+                    f"layer {i + 1} has units of family {units.family}",
                     expected="relu or linear, which the native model has",
                     hint="the torch and ONNX exports have every family",
                 )

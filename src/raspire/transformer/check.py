@@ -17,9 +17,9 @@ def check(model: Transformer) -> None:
     _check_embedding(model.embedding, model.width)
     for i, layer in enumerate(model.layers):
         for j, head in enumerate(layer.heads):
-            _check_head(head, f"layer {i} head {j} ({head.name})", model.width)
+            _check_head(head, f"layer {i + 1} head {j} ({head.name})", model.width)
         for units in layer.units:
-            _check_units(units, f"layer {i} units {units.name!r}", model.width)
+            _check_units(units, f"layer {i + 1} units {units.name!r}", model.width)
     unembedding = model.unembedding
     _shape(unembedding.matrix, (model.width, len(unembedding.labels)), "unembedding")
     for space in model.spaces:

@@ -27,4 +27,4 @@ def check_precision(model: Transformer, precision: str) -> None:
     if precision not in PRECISIONS:
         raise RaspValueError(f"unknown precision {precision!r}", expected=", ".join(PRECISIONS))
     for i, j, head in model.heads():
-        check_exact(head, f"layer {i} head {j} ({head.name})", precision)
+        check_exact(head, f"layer {i + 1} head {j} ({head.name})", precision)

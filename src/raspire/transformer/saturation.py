@@ -37,7 +37,7 @@ class Saturated:
 
     def __str__(self) -> str:
         return (
-            f"layer {self.layer} head {self.head} ({self.name}): gap {self.gap:g}, "
+            f"layer {self.layer + 1} head {self.head} ({self.name}): gap {self.gap:g}, "
             f"scale {self.scale:g}, real bound {self.real_bound:.3g}·max|v|, "
             f"scaled gap {self.scale * self.gap:g} > {self.threshold:g}"
         )
@@ -81,7 +81,7 @@ def saturated(
 
 
 def _certify(head: Head, i: int, j: int, precision: str, length: int | None) -> Saturated:
-    where = f"layer {i} head {j} ({head.name})"
+    where = f"layer {i + 1} head {j} ({head.name})"
     if head.gap is None:
         raise RaspValueError(
             f"{where} has no certified gap, so softmax attention cannot be exact",

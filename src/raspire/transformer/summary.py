@@ -15,7 +15,7 @@ def summary(model: Transformer) -> str:
     lines = [f"transformer {model.name!r}", *("  " + x for x in str(cost(model)).split("\n"))]
     names = _names(model.spaces, model.width)
     for i, layer in enumerate(model.layers):
-        lines.append(f"layer {i}")
+        lines.append(f"layer {i + 1}")
         for j, head in enumerate(layer.heads):
             scale = f" ×{head.scale:g}" if head.kind == "softmax" else ""
             lines.append(f"  head {j} {head.name}: {head.kind}{scale}, mask {head.mask}")
