@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from raspire.cli.main import main
 from tests.simulator.attention_textbook import plain_attention, random_weights
@@ -212,3 +212,31 @@ def test_an_input_that_is_no_array_is_refused(raspire, layer, tmp_path, content)
     assert code == 2
     assert "is not an .npy file of numbers" in errors
     assert "pickle" not in errors
+
+
+def test_a_padding_mask_without_its_flags_is_refused(raspire, layer):
+    weights, x, _ = layer
+    code, _, errors = raspire("simulate", weights, "--input", x, "--heads", HEADS, "--mask",
+                              "padding")  # fmt: skip
+    assert code == 2
+    assert "--mask padding needs --padding" in errors
+
+
+@pytest.mark.parametrize(("width", "code"), [(D, 0), (2 * D, 2)])
+def test_a_configuration_of_another_width_is_refused(raspire, layer, width, code):
+    weights, x, _ = layer
+    facts = {"model_type": "bert", "num_attention_heads": HEADS, "hidden_size": width}
+    (weights.parent / "config.json").write_text(json.dumps(facts))
+    found, _, errors = raspire("simulate", weights, "--input", x)
+    assert found == code
+    assert ("hidden_size 8" in errors) == (code == 2)
+
+
+def test_a_missing_tensor_is_named_in_full(raspire, layer):
+    weights, x, _ = layer
+    tensors = load_file(weights)
+    del tensors["encoder.layer.0.attention.self.key.weight"]
+    save_file(tensors, weights)
+    code, _, errors = raspire("simulate", weights, "--input", x, "--heads", HEADS)
+    assert code == 2
+    assert "holds no tensor 'encoder.layer.0.attention.self.key.weight'" in errors

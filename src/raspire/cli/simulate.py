@@ -100,6 +100,8 @@ def simulate(
     """
     if (input_path is None) == (text is None):
         raise click.UsageError("give either --input X.npy or --text TEXT")
+    if mask == "padding" and padding_path is None:
+        raise click.UsageError("--mask padding needs --padding FLAGS.npy: which keys are seen")
     from raspire.simulator.estimate import estimate, refuse_beyond
     from raspire.simulator.inputs import checked_input
     from raspire.simulator.pretrained import weights_path

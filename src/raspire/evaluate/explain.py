@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from raspire.arithmetic import FLOAT64
+from raspire.columns import left, right, width
 from raspire.errors import RaspValueError
 from raspire.evaluate import contraction
 from raspire.evaluate.demand import Demand
@@ -82,12 +83,12 @@ class Explanation:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]))]
     words = 2 if len(rows[0]) == 5 else 1
     return [
         "  ".join(
-            cell.ljust(width) if i < words else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            left(cell, size) if i < words else right(cell, size)
+            for i, (cell, size) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]

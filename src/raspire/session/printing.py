@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from raspire.columns import left, right, width
 from raspire.errors import RaspError
 from raspire.language.interpreter import Interpreter
 from raspire.language.values import Builtin, Function, Matrix, Sequence, is_atom
@@ -76,11 +77,11 @@ def matrix_lines(rows: list[list[bool]], tokens: list[Any]) -> Iterator[str]:
         yield f"\t\t\t(a matrix of {len(tokens)} by {len(tokens)})"
         return
     names = [item_text(token) for token in tokens]
-    edge = max(map(len, names))
+    edge = max(map(width, names))
     yield "\t\t\t" + " " * (edge + 3) + " ".join(names)
     for name, row in zip(names, rows, strict=True):
-        cells = (("1" if cell else " ").ljust(len(n)) for cell, n in zip(row, names, strict=True))
-        yield f"\t\t\t{name.rjust(edge)} | {' '.join(cells)}".rstrip()
+        cells = (left("1" if cell else " ", width(n)) for cell, n in zip(row, names, strict=True))
+        yield f"\t\t\t{right(name, edge)} | {' '.join(cells)}".rstrip()
 
 
 def example_text(example: Any) -> str:
@@ -133,10 +134,10 @@ def _full(result: Sequence, tokens: list[Any]) -> Iterator[str]:
             text if value in rarer else "" for text, value in zip(outputs, result, strict=True)
         ]
     inputs = [item_text(token) for token in tokens]
-    widths = [max(len(a), len(b)) for a, b in zip(inputs, outputs, strict=True)]
+    widths = [max(width(a), width(b)) for a, b in zip(inputs, outputs, strict=True)]
     for title, row, kind in (("input: ", inputs, Sequence(tokens_for(tokens)).type),
                              ("output:", outputs, result.type)):  # fmt: skip
-        cells = " ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+        cells = " ".join(map(left, row, widths))
         yield f"\t\t\t{title} {cells} ({kind}s)"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from raspire.columns import left, right, width
 from raspire.errors import RaspTypeError
 from raspire.files import write_whole
 from raspire.language.operators import full_average
@@ -246,8 +247,8 @@ def _pattern(rows: Rows | None, tokens: list[Any]) -> Iterator[str]:
         yield "    (selects everything)"
         return
     names = [str(token) for token in tokens]
-    edge = max(map(len, names))
+    edge = max(map(width, names))
     yield " " * (8 + edge + 3) + " ".join(names)
     for name, row in zip(names, rows, strict=True):
-        cells = (("1" if c else " ").ljust(len(n)) for c, n in zip(row, names, strict=True))
-        yield f"{' ' * 7}{name.rjust(edge + 1)} | {' '.join(cells)}".rstrip()
+        cells = (left("1" if c else " ", width(n)) for c, n in zip(row, names, strict=True))
+        yield f"{' ' * 7}{right(name, edge + 1)} | {' '.join(cells)}".rstrip()

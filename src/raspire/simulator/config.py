@@ -35,6 +35,9 @@ from raspire.simulator.rotary_config import rotary
 _HEADS = ("num_attention_heads", "n_heads", "n_head", "num_heads", "attention_heads")
 
 
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim")
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """The facts of a `config.json` that decide which layer the weights are.
@@ -88,6 +91,18 @@ class ModelConfig:
         side = "decoder" if "decoder." in prefix else "encoder"
         value = self.facts.get(f"{side}_attention_heads")
         return value if isinstance(value, int) else self.heads
+
+    def refuse_other_width(self, d: int) -> None:
+        """Refuse tensors of another model than the one that the file describes."""
+        for key in _WIDTHS:
+            said = self.facts.get(key)
+            if isinstance(said, int) and said != d:
+                raise RaspValueError(
+                    f"the tensors have another width than {self.origin} says",
+                    expected=f"{key} {said}",
+                    found=f"d = {d}",
+                    hint="weights and config.json of one model belong together",
+                )
 
     @contextmanager
     def reading(self) -> Iterator[None]:

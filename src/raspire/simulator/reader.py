@@ -111,6 +111,8 @@ def _read(
         target = _read_given(weights, names, agreed, shared)
     else:
         target = _read_place(weights, place, agreed, shared)
+        if config is not None:
+            config.refuse_other_width(target.d)
     if config is not None and place is not None:
         target = replace(target, relative=_relative(weights, place, config, target.heads))
     return _with_facts(target, config, place, layer, mask, tuple(weights.reads))
@@ -227,9 +229,10 @@ def _read_given(
 ) -> AttentionTarget:
     assert names is not None
     qkv = tuple(
-        _linear(weights, _stem(name), True) for name in (names.query, names.key, names.value)
+        _linear(weights, _stem(name), True, given=True)
+        for name in (names.query, names.key, names.value)
     )
-    out = None if not names.output else _linear(weights, _stem(names.output), True)
+    out = None if not names.output else _linear(weights, _stem(names.output), True, given=True)
     return _assemble(qkv, out, heads, shared)
 
 
@@ -240,9 +243,14 @@ def _stem(name: str) -> str:
 _Linear = tuple[Array, Array | None]
 
 
-def _linear(weights: Weights, stem: str, outputs_first: bool) -> _Linear:
-    """A matrix that multiplies rows from the right, and its bias if the file has one."""
-    name = stem + ".weight" if stem + ".weight" in weights else stem
+def _linear(weights: Weights, stem: str, outputs_first: bool, *, given: bool = False) -> _Linear:
+    """A matrix that multiplies rows from the right, and its bias if the file has one.
+
+    A name that a person gave is said as it was given where it is missing.
+    """
+    name = stem + ".weight"
+    if name not in weights and (stem in weights or given):
+        name = stem
     matrix = weights.read(name)
     if matrix.ndim != 2 or not matrix.size:
         raise RaspValueError(
