@@ -220,6 +220,25 @@ def test_integers_are_promoted_and_never_wrap():
     assert evaluate(back, np.array([2**60])).tolist() == [2**60]
 
 
+@pytest.mark.parametrize("comparison", ["<", "<=", "==", "!=", ">", ">="])
+def test_the_least_int64_has_no_negative_and_is_summed_all_the_same(comparison):
+    least = -(2**63)
+    mean = aggregate(select(indices, indices, comparison), tokens, -1)
+    window = select(indices, indices + 1, "<=") & select(indices, indices - 1, ">=")
+    programs = (
+        mean,
+        aggregate(window, tokens),
+        aggregate(select(indices, indices, "<=") & select(tokens, tokens, comparison), tokens),
+        selector_width(select(tokens, length, comparison)),
+    )
+    for values in ([least], [least, least], [least, least, 2], [0, least, 1, least, least]):
+        for program in programs:
+            expected = reference(program, values)
+            assert program(values) == expected
+            assert program.batch([values, [1]])[0] == expected
+            assert evaluate(program, np.array(values)).tolist() == expected
+
+
 def test_nan_and_infinity():
     nan, inf = float("nan"), float("inf")
     given = [nan, 1.0, inf, nan, 2.0]

@@ -4,7 +4,8 @@
 kind    storage
 ======  =====================================================================================
 ``b``   booleans
-``i``   int64; results that could leave it are promoted to ``c``, never wrapped
+``i``   int64 but its least, so that every value has a negative; results that could leave it are
+        promoted to ``c``, never wrapped
 ``f``   float64 (float32 in the arithmetic of that name)
 ``m``   numbers of several types: float64 values beside a tag (0 bool, 1 int, 2 float), so that
         ``[0, 0.5, 1.0]`` keeps its ints and floats apart; ints stay below 2^53
@@ -291,14 +292,20 @@ def _numeric(values: Sequence[Any], types: set[type]) -> Column | None:
         return Column("f", np.array(values, dtype=np.float64))
     if types <= {int}:
         try:
-            return Column("i", np.array(values, dtype=np.int64))
+            whole = np.array(values, dtype=np.int64)
         except OverflowError:
             return None
+        return None if _has_least(whole) else Column("i", whole)
     if any(type(v) is int and abs(v) > EXACT_FLOAT for v in values):
         return None
     tag = {bool: BOOL, int: INT, float: FLOAT}
     tags = np.fromiter((tag[type(v)] for v in values), dtype=np.uint8, count=len(values))
     return Column("m", np.array(values, dtype=np.float64), tags=tags)
+
+
+def _has_least(array: Array) -> bool:
+    """Whether -2^63, which has no negative in int64, is among the integers."""
+    return len(array) > 0 and int(array.min()) == -(1 << 63)
 
 
 def from_array(array: Array) -> Column:
@@ -309,6 +316,8 @@ def from_array(array: Array) -> Column:
     if array.dtype.kind == "b":
         return Column("b", array)
     if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
+        if _has_least(array):
+            return from_values(array.tolist())
         return Column("i", array.astype(np.int64, copy=False))
     if array.dtype.kind == "f":
         return Column("f", array.astype(np.float64, copy=False))
