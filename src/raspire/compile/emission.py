@@ -85,7 +85,9 @@ class Emitter:
         if isinstance(self.alphabet, Real):
             rows[0, self.slots.of[BOS]] = 1
             rows[1:, self.slots.of[TOK]] = 1
-            self.builder.values(self._writer(c for c in cells if c.kind == "value"))
+            read = [Form({cell: 1.0}) for cell in cells if cell.kind == "value"]
+            # A program that reads no token still gets one number a position, written nowhere.
+            self.builder.values(self.map(read or [Form({})]))
             types = ["bos", *["token"] * self.length]
             self.builder.positions(sparse.csr_array(rows), types=types)
             return

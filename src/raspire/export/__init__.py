@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from raspire.compile.compiled import Compiled
 from raspire.errors import MissingExtraError, RaspValueError
 from raspire.transformer import Transformer, check_precision
 
@@ -28,28 +29,34 @@ def _module(name: str) -> Any:
         raise
 
 
-def to_torch(model: Transformer, precision: str = "float64") -> Any:
+def _network(model: Transformer | Compiled) -> Transformer:
+    return model.transformer if isinstance(model, Compiled) else model
+
+
+def to_torch(model: Transformer | Compiled, precision: str = "float64") -> Any:
     """A ``torch.nn.Module`` of stock parts; see :mod:`raspire.export.pytorch`."""
+    model = _network(model)
     check_precision(model, precision)
     module = _module("pytorch")
     torch = import_module("torch")
     return module.TransformerModule(model).to(getattr(torch, precision))
 
 
-def to_onnx(model: Transformer, precision: str = "float64") -> Any:
+def to_onnx(model: Transformer | Compiled, precision: str = "float64") -> Any:
     """The transformer as an ``onnx.ModelProto``; see :mod:`raspire.export.onnx_model`."""
+    model = _network(model)
     check_precision(model, precision)
     return _module("onnx_model").to_onnx(model, precision)
 
 
-def to_lens(model: Transformer) -> Any:
+def to_lens(model: Transformer | Compiled) -> Any:
     """The transformer as a ``TransformerBridge`` of TransformerLens 4."""
-    return _module("lens").to_lens(model)
+    return _module("lens").to_lens(_network(model))
 
 
-def save(model: Transformer, path: str | Path, precision: str = "float64") -> Path:
+def save(model: Transformer | Compiled, path: str | Path, precision: str = "float64") -> Path:
     """Write a file whose kind its suffix says: ``.safetensors``, ``.onnx`` or ``.pt``."""
-    write = writer_of(path)
+    model, write = _network(model), writer_of(path)
     check_precision(model, precision)
     return write(model, path, precision=precision)
 

@@ -340,9 +340,12 @@ def _check_positions(target: AttentionTarget) -> None:
             found=str(target.relative.heads),
         )
     window = target.window
-    if window is not None and (isinstance(window, bool) or window < 1):
+    whole = isinstance(window, int | np.integer) and not isinstance(window, bool)
+    if window is not None and (not whole or window < 1):
         raise RaspValueError(
-            "a window must hold the query's own position", expected="1 or more", found=repr(window)
+            "a window must hold the query's own position",
+            expected="an integer, 1 or more",
+            found=repr(window),
         )
 
 

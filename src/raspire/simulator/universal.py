@@ -103,8 +103,8 @@ class UniversalSimulator:
         _one_of("construction", construction, CONSTRUCTIONS)
         _one_of("softmax", softmax, SOFTMAXES)
         _one_of("mask", mask, MASKS)
-        for name, value in (("n", n), ("d", d), ("heads", heads)):
-            _positive(name, value)
+        n, d, heads = _positive("n", n), _positive("d", d), _positive("heads", heads)
+        window = None if window is None else _positive("window", window)
         d_k = _head_width("d_k", d_k, d, heads)
         d_v = _head_width("d_v", d_v, d, heads)
         self.n = n
@@ -365,15 +365,19 @@ def _one_of(name: str, value: object, choices: Any) -> None:
         )
 
 
-def _positive(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise RaspValueError(f"{name} must be 1 or more", expected="1 or more", found=repr(value))
+def _positive(name: str, value: object) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise RaspValueError(
+            f"{name} must be 1 or more",
+            expected="an integer, 1 or more",
+            found=repr(value),
+        )
+    return int(value)
 
 
 def _head_width(name: str, value: int | None, d: int, heads: int) -> int:
     if value is not None:
-        _positive(name, value)
-        return value
+        return _positive(name, value)
     if d % heads:
         raise RaspValueError(
             f"{heads} heads do not divide d = {d}",

@@ -152,4 +152,13 @@ class Transformer:
                 "sequences of unequal lengths need padding, and this model has no padding token"
             )
         kind = np.int64 if embedding.tokens is not None else np.float64
-        return np.asarray([list(r) + [filler] * (longest - len(r)) for r in rows], dtype=kind)
+        found = np.asarray([list(r) + [filler] * (longest - len(r)) for r in rows], dtype=kind)
+        if embedding.tokens is None and any(
+            np.isnan(values[: len(row)]).any() for values, row in zip(found, rows, strict=True)
+        ):
+            raise RaspValueError(
+                "NaN is no input: among values it marks padding",
+                expected="numbers",
+                found="NaN",
+            )
+        return found
