@@ -109,3 +109,14 @@ def test_numbers_that_are_one_float_are_refused():
     assert "the same float" in text
     same = selector_width(select(tokens, tokens, "=="))
     assert "the same float" in refusal(same, alphabet=[2**60, 2**60 + 1], max_length=3)
+
+
+@pytest.mark.parametrize("error", [-1, 0, float("nan"), float("inf")])
+def test_an_error_of_relu_that_cannot_be_asked_for_is_refused_at_once(error):
+    with pytest.raises(RaspValueError, match="relu_error above 0"):
+        compile(tokens * 2, alphabet=[1, 2], max_length=2, relu_error=error)
+
+
+def test_a_rotation_has_no_negative_seed():
+    with pytest.raises(RaspValueError, match="seed is not negative"):
+        compile(tokens * 2, alphabet=[1, 2], max_length=2).rotate(-1)

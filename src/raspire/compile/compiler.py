@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -75,6 +76,12 @@ def compile(
             expected="max_length at least 1, precision float64 or float32, attention hard or "
             "softmax",
             found=f"max_length={max_length}, precision={precision!r}, attention={attention!r}",
+        )
+    if relu_error is not None and not 0 < relu_error < math.inf:
+        raise RaspValueError(
+            "relu alone cannot be asked for with this error",
+            expected="relu_error above 0",
+            found=f"{relu_error:g}",
         )
     if stock and attention != "softmax":
         raise RaspValueError(

@@ -33,6 +33,8 @@ def rotated(model: Transformer, seed: int = 0) -> tuple[Transformer, Matrix]:
             f"head {hard[0]!r} is average-hard: its ties do not survive the rounding of a rotation",
             hint="rotate the saturated transformer",
         )
+    if seed < 0:
+        raise RaspValueError("a seed is not negative", expected="0 or more", found=str(seed))
     normal = np.random.default_rng(seed).standard_normal((model.width, model.width))
     q, r = np.linalg.qr(normal)
     rotation: Matrix = q * np.sign(np.diag(r))
