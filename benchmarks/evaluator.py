@@ -161,7 +161,7 @@ def by_position(aims: list[tuple[str, bool]]) -> None:
         by_hand, expected = worked(lambda c=case, x=codes: c.by_hand(x))
         equal = same(found, expected, codes)
         large_codes, large = inputs(case.tokens, LARGE)
-        longer, _ = worked(lambda c=case, g=large: evaluate(c.program, g), 3)
+        longer, _ = worked(lambda c=case, g=large: evaluate(c.program, g), 7)
         growth = longer / seconds
         hand_growth = worked(lambda c=case, x=large_codes: c.by_hand(x), 2)[0] / by_hand
         print(

@@ -20,6 +20,7 @@ from raspire.evaluate.columns import Column, assemble
 from raspire.evaluate.demand import BLOCK, Demand
 from raspire.evaluate.elementwise import apply
 from raspire.evaluate.joins import Join, Tick
+from raspire.evaluate.kernels import number
 from raspire.evaluate.means import counts, filled_up, means
 from raspire.evaluate.payload import Payload, explained, payload
 from raspire.evaluate.positions import Array, Positions, Span, as_array, blocks
@@ -222,7 +223,7 @@ class Run:
         if k is None or q is None or groups < (keys := np.count_nonzero(k >= 0)):
             return None
         place = np.full(groups + 1, -1, dtype=np.int64)  # the last entry is that of no group
-        place[k] = np.arange(len(k))
+        number(place, k)
         place[-1] = -1
         if np.count_nonzero(place >= 0) < keys:
             return None  # some key stands twice

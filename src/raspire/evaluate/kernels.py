@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from raspire.evaluate.columns import cached_parts
+from raspire.evaluate.columns import CACHED, cached_parts
 from raspire.evaluate.positions import Array
 
 EXACT_SUM = 1 << 53
@@ -60,14 +60,24 @@ def order_of(codes: Array) -> Array:
     """A stable order of natural numbers: short ones by radix, others packed with their place."""
     most = int(codes.max()) if len(codes) else 0
     if most < 1 << 16:
-        return np.argsort(codes.astype(np.uint16), kind="stable")
+        return np.argsort(codes.astype(np.uint8 if most < 256 else np.uint16), kind="stable")
     bits = (len(codes) - 1).bit_length()
     if most.bit_length() + bits > 62:
         return np.argsort(codes, kind="stable")
-    packed = (codes.astype(np.int64, copy=False) << bits) | np.arange(len(codes))
+    packed = codes.astype(np.int64, copy=False) << bits
+    for start in range(0, len(packed), CACHED):
+        part = packed[start : start + CACHED]
+        part |= np.arange(start, start + len(part))
     packed.sort()
     packed &= (1 << bits) - 1
     return packed
+
+
+def number(table: Array, places: Array, first: int = 0) -> None:
+    """Write first, first + 1, ... at the places, in parts whose numbers stay in the cache."""
+    for start in range(0, len(places), CACHED):
+        part = places[start : start + CACHED]
+        table[part] = np.arange(first + start, first + start + len(part))
 
 
 def group_sum(codes: Array, channel: Array, groups: int, counts: Array) -> Array:
@@ -338,7 +348,7 @@ def _own_places(keys: Array | None, order: Order) -> Sorted:
     else:
         place = order_of(keys * (int(major.max(initial=0)) + 1) + major)
     stop = np.empty_like(place)
-    stop[place] = np.arange(1, len(place) + 1) if order.inclusive else np.arange(len(place))
+    number(stop, place, 1 if order.inclusive else 0)
     if keys is None:
         return Sorted(place, np.zeros_like(place), stop)
     sizes = np.bincount(keys)
