@@ -248,3 +248,14 @@ def test_sizes_may_be_numpy_integers_and_windows_are_checked():
         UniversalSimulator(3, 2, window=0)
     with pytest.raises(RaspError, match="an integer, 1 or more"):
         AttentionTarget.from_arrays(*np.ones((3, 2, 2)), heads=1, window=1.5)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid:RuntimeWarning")
+def test_values_beyond_float64_are_an_error_and_no_nan():
+    rng = np.random.default_rng(0)
+    target = AttentionTarget.from_arrays(*rng.standard_normal((4, 3, 3)), heads=1)
+    x = rng.standard_normal((4, 3))
+    u = UniversalSimulator.for_target(target, 4, softmax="stable")
+    assert np.isfinite(u(target, x * 1e100)).all()
+    with pytest.raises(RaspError, match="float64"):
+        u(target, x * 1e160)

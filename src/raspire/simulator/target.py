@@ -171,9 +171,9 @@ class AttentionTarget:
     ) -> Self:
         """A target from matrices that multiply rows of X from the right.
 
-        `w_q` and the others are (heads, d, d_k), or (d, heads * d_k) with `heads` given; biases
-        are flat or (heads, d_k); `w_o` is (heads * d_v, d). A missing bias is zero. For grouped
-        queries repeat the keys and values of a group first: `shared_heads`.
+        `w_q` and the others are (heads, d, d_k), or (d, heads * d_k) with `heads` given (one head,
+        if not); biases are flat or (heads, d_k); `w_o` is (heads * d_v, d). A missing bias is
+        zero. For grouped queries repeat the keys and values of a group first: `shared_heads`.
         """
         q, k, v = (_per_head(w, heads, n) for w, n in ((w_q, "w_q"), (w_k, "w_k"), (w_v, "w_v")))
         out = None if w_o is None else _floats(w_o, "w_o")

@@ -217,12 +217,19 @@ class UniversalSimulator:
         """T(X), shape (n, d), or (n, heads * d_v) for a target without output map.
 
         `budget` is in bytes. Raises BudgetError for a shape that does not fit it, and
-        RaspValueError for scores that the plain softmax cannot take.
+        RaspValueError for scores that the plain softmax, or float64, cannot take.
         """
         refuse_beyond(budget, self.construction)
         self.check(target, x)
         sequence = self.encode(target, x, padding)
         result = self.decode(self.run(sequence, "result", budget=budget))
+        if not np.isfinite(result).all():
+            raise RaspValueError(
+                "the values of this target on this X leave the range of float64",
+                expected="scores and sums that float64 holds",
+                found=f"{np.count_nonzero(~np.isfinite(result))} results that are no numbers",
+                hint="smaller entries of X or of the weights",
+            )
         return cropped(result, np.shape(x)[0], target.shape, self.shape)
 
     def compile(self, **options: Any) -> Compiled:
