@@ -14,9 +14,9 @@ _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # the names of glibc's <malloc.h>
 def keep_freed_memory(limit: int = 1 << 30) -> bool:
     """Let this process keep up to ``limit`` bytes of freed arrays for the next ones.
 
-    This changes the whole process, so the library never does it unasked; a program that evaluates
-    millions of positions again and again gains a quarter to a half. Returns False where the C
-    library does not offer it (any but glibc).
+    This changes the whole process, so the library never does it unasked; what it gains is measured
+    by `benchmarks/evaluator.py --keep-freed-memory`. Returns False where the C library does not
+    offer it (any but glibc).
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
