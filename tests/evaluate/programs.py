@@ -36,7 +36,8 @@ from raspire.program.walk import topological
 FLOATS = (0.5, -1.25, 3.0, 0.75, 2.0)
 NUMBERS = (0, 1, 2, 3, -1, -7, 10)
 LARGE = (2**53 + 1, -(2**62), 2**63, 10**20, -(10**30), 2**31)
-INPUTS = ("letters", "ints", "floats", "bools", "mixed", "large", "anything")
+EDGES = (127, -127, 126, 128, -128, 255, 32767, -32768, 2**31 - 1, -(2**31), 1, 0, -1)
+INPUTS = ("letters", "ints", "edges", "floats", "bools", "mixed", "large", "anything")
 
 
 def random_input(rng: random.Random, most: int = 9) -> list[Any]:
@@ -46,6 +47,7 @@ def random_input(rng: random.Random, most: int = 9) -> list[Any]:
     pool: dict[str, tuple[Any, ...]] = {
         "letters": ("a", "b", "c", "()", ""),
         "ints": NUMBERS,
+        "edges": EDGES,
         "floats": FLOATS,
         "bools": (True, False),
         "mixed": (*NUMBERS, *FLOATS, True, False),

@@ -32,6 +32,8 @@ from raspire.evaluate import (
     engine,
     evaluate,
     kernels,
+    parts,
+    ranking,
     reference,
 )
 from raspire.program.nodes import Aggregate, Selector, Width
@@ -72,8 +74,20 @@ class Tally:
                 continue
             found = evaluate(program, tokens_, arithmetic=arithmetic)
             assert agree(found, expected, 1.0), (seed, tokens_, found, expected)
+            self.narrow(program, tokens_, arithmetic, expected)
             self.counts["equal"] += 1
             self.counts.update(selections(program, tokens_, arithmetic))
+
+    def narrow(self, program, tokens_, arithmetic, expected):
+        """The same integers in the narrowest type: nothing wraps."""
+        if not tokens_ or any(type(v) is not int or abs(v) >= 2**62 for v in tokens_):
+            return
+        dtype = parts.integer_type(min(tokens_), max(tokens_))
+        given = columns.Column("i", np.array(tokens_, dtype=dtype))
+        found = evaluate(program, given, arithmetic=arithmetic)
+        found = found.tolist() if isinstance(found, np.ndarray) else found.values()
+        assert agree(found, expected, 1.0), (tokens_, dtype, found, expected)
+        self.counts[str(dtype)] += 1
 
     def accepts_or_refuses(self, program, tokens_, arithmetic):
         """The reference looks at every position, the engine at those wanted: it may succeed."""
@@ -93,8 +107,13 @@ class Tally:
         assert min(counts["empty"], counts["single"], counts["multiple"]) > 0
 
 
-def cramp(monkeypatch):
-    """No tables, tiny blocks: what else only large inputs come to."""
+def cramp(monkeypatch, how="tables"):
+    """No tables, tiny blocks and parts: what else only large inputs come to."""
+    for module in (parts, kernels, ranking):
+        monkeypatch.setattr(module, "PART", 2 if how == "tables" else 3)
+    if how == "packed":
+        monkeypatch.setattr(ranking, "RADIX", 2)
+        return
     for module in (kernels, codes, elementwise, columns):
         monkeypatch.setattr(module, "TABLE", 0)
         monkeypatch.setattr(module, "ROOM", 0)
@@ -106,12 +125,13 @@ def cramp(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arithmetic", "cramped"), [("float64", False), ("exact", False), ("float64", True)]
+    ("arithmetic", "cramped"),
+    [("float64", ""), ("exact", ""), ("float64", "tables"), ("float64", "packed")],
 )
 def test_random_programs(arithmetic, cramped, capsys, monkeypatch):
     tally = Tally()
     if cramped:
-        cramp(monkeypatch)
+        cramp(monkeypatch, cramped)
 
     @settings(max_examples=300, deadline=None, derandomize=True, database=None)
     @given(SEEDS)
@@ -126,12 +146,17 @@ def test_random_programs(arithmetic, cramped, capsys, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arithmetic", "cramped", "count"),
-    [("float64", False, 5000), ("exact", False, 2000), ("float64", True, 2000)],
+    [
+        ("float64", "", 5000),
+        ("exact", "", 2000),
+        ("float64", "tables", 2000),
+        ("float64", "packed", 2000),
+    ],
 )
 def test_many_random_programs(arithmetic, cramped, count, capsys, monkeypatch):
     tally = Tally()
     if cramped:
-        cramp(monkeypatch)
+        cramp(monkeypatch, cramped)
     for seed in range(count):
         tally.check(seed, arithmetic)
     with capsys.disabled():

@@ -22,11 +22,11 @@ def test_sums_in_parts_are_those_of_python():
     import numpy as np
 
     from raspire import aggregate, full, tokens
-    from raspire.evaluate.columns import CACHED
+    from raspire.evaluate.parts import PART
 
-    values = np.arange(-3, 2 * CACHED + 5)
+    values = np.arange(-3, 2 * PART + 5)
     assert aggregate(full, tokens)(values)[0] == sum(map(int, values)) / len(values)
-    large = np.full(CACHED + 7, 2**62)
+    large = np.full(PART + 7, 2**62)
     large[0] += 2
     total = sum(map(int, large))
     assert aggregate(full, tokens)(large)[0] == total / len(large)

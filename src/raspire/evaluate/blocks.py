@@ -169,10 +169,12 @@ def by_blocks(
 
 
 def _summable(channel: Array, keys: int) -> Array:
-    if channel.dtype.kind in "fO" or len(channel) == 0:
+    if channel.dtype.kind in "fO":
         return channel
+    if len(channel) == 0:
+        return channel.astype(np.int64)
     largest = max(-int(channel.min()), int(channel.max()))
-    return channel.astype(object) if largest * keys >= 1 << 63 else channel
+    return channel.astype(object if largest * keys >= 1 << 63 else np.int64)
 
 
 def slices(queries: int, keys: int, budget: int) -> Iterator[slice]:

@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 
 from raspire.errors import RaspTypeError
-from raspire.evaluate.columns import EXACT_FLOAT, Column, comparable, distinct_integers
+from raspire.evaluate.columns import (
+    EXACT_FLOAT,
+    Column,
+    comparable,
+    distinct_integers,
+    integers,
+)
+from raspire.evaluate.parts import counted_from, in_parts, integer_type, looked_up, tally, typed
 from raspire.evaluate.positions import Array
 
+GREATEST = (1 << 63) - 1
 TABLE, ROOM = 4, 1024
 """Codes may reach this many for every key and query, and this many more, before they are packed."""
 
@@ -23,10 +31,8 @@ def whole_numbers(column: Column) -> Array | None:
     Addresses are compared by value, so 1.0 and True address position 1.
     """
     column = comparable(column)
-    if column.kind == "i":
-        return column.data
-    if column.kind == "b":
-        return column.data.astype(np.int64)
+    if column.kind in "bi":
+        return typed(column.data, np.int64)
     if column.kind in "fm":
         data = column.data
         with np.errstate(invalid="ignore"):
@@ -39,7 +45,7 @@ def whole_numbers(column: Column) -> Array | None:
             and v == int(v) else -1
             for v in column.vocabulary
         ]  # fmt: skip
-        return np.array(table, dtype=np.int64)[column.data]
+        return looked_up(np.array(table, dtype=np.int64), column.data)
     return None
 
 
@@ -81,22 +87,25 @@ def equality_codes(keys: Column, queries: Column) -> tuple[Array, Array, int]:
 
 
 def _integer_codes(keys: Column, queries: Column) -> tuple[Array, Array, int]:
+    """Integers near each other are their own codes, counted from the least key."""
     low, high = keys.exact_bounds()
     size = high - low + 1
-    k = keys.data.astype(np.int64, copy=False)
-    q = queries.data.astype(np.int64, copy=False)
-    if size <= TABLE * (len(k) + len(q)) + ROOM:
-        if keys is queries:
-            code = k - low if low else k
-            return code, code, size
-        if low == 0 and queries.bounds()[0] >= 0 and queries.bounds()[1] <= high:
-            return k, q, size
-        inside = (q >= low) & (q <= high)
-        return k - low if low else k, np.where(inside, q - low, -1), size
-    codes, values = distinct_integers(keys)
+    if size > TABLE * (len(keys.data) + len(queries.data)) + ROOM:
+        codes, values = distinct_integers(keys)
+        same = keys is queries
+        return codes, codes if same else _found(values, queries.data), len(values)
+    code = counted_from(low, integers(keys), low, high)
     if keys is queries:
-        return codes, codes, len(values)
-    return codes, _found(values, q), len(values)
+        return code, code, size
+    least, most = queries.bounds()
+    if low <= least and most <= high:
+        return code, counted_from(low, integers(queries), least, most), size
+
+    def coded(part: Array) -> Array:
+        wide = part.astype(np.int64)
+        return np.where((wide >= low) & (wide <= high), wide - low, -1)
+
+    return code, in_parts(coded, queries.data, dtype=integer_type(0, size)), size
 
 
 def _found(values: Array, wanted: Array) -> Array:
@@ -128,7 +137,8 @@ def _by_value(keys: Column, queries: Column) -> tuple[Array, Array, int]:
     size = max(1, len(number))
     if keys is queries and k_table == list(range(len(k_table))):
         return k_codes, k_codes, size
-    return k_map[k_codes], q_map[q_codes], size
+    k_map, q_map = (table.astype(integer_type(0, size)) for table in (k_map, q_map))
+    return looked_up(k_map, k_codes), looked_up(q_map, q_codes), size
 
 
 def ranks(keys: Column, queries: Column, *, loose: bool = False) -> tuple[Array, Array, int]:
@@ -154,24 +164,32 @@ def ranks(keys: Column, queries: Column, *, loose: bool = False) -> tuple[Array,
 
 def _integer_ranks(keys: Column, queries: Column) -> tuple[Array, Array, int]:
     low, high = keys.exact_bounds()
-    k = keys.data.astype(np.int64, copy=False)
-    q = queries.data.astype(np.int64, copy=False)
+    k, q = integers(keys), integers(queries)
     if high - low >= (1 << 32):
         values, codes = np.unique(np.concatenate([k, q]), return_inverse=True)
         codes = codes.reshape(-1)
         return codes[: len(k)], codes[len(k) :], len(values)
     if keys is queries:
-        rank = k - low if low else k
+        rank = counted_from(low, k, low, high)
         return rank, rank, high - low + 1
     # Two ranks more than there are keys: queries below and above all of them.
-    return k - (low - 1), np.clip(q, low - 1, high + 1) - (low - 1), high - low + 3
+    size = high - low + 3
+
+    def clipped(part: Array) -> Array:
+        return np.clip(part.astype(np.int64), low - 1, min(high + 1, GREATEST)) - (low - 1)
+
+    return (
+        counted_from(low - 1, k, low, high),
+        in_parts(clipped, q, dtype=integer_type(0, size)),
+        size,
+    )
 
 
 def _ordered_by_value(keys: Column, queries: Column, loose: bool) -> tuple[Array, Array, int]:
     k_codes, k_values = keys.coded()
     q_codes, q_values = queries.coded()
-    k_present = [k_values[i] for i in np.flatnonzero(np.bincount(k_codes)).tolist()]
-    q_present = [q_values[i] for i in np.flatnonzero(np.bincount(q_codes)).tolist()]
+    k_present = [k_values[i] for i in np.flatnonzero(tally(k_codes, len(k_values))).tolist()]
+    q_present = [q_values[i] for i in np.flatnonzero(tally(q_codes, len(q_values))).tolist()]
     distinct = dict.fromkeys([*k_present, *q_present])
     try:
         if None in distinct and not loose:
@@ -182,7 +200,7 @@ def _ordered_by_value(keys: Column, queries: Column, loose: bool) -> tuple[Array
     number = {v: i for i, v in enumerate(order)}
     k_map = np.array([number.get(v, -1) for v in k_values], dtype=np.int64)
     q_map = np.array([number.get(v, -1) for v in q_values], dtype=np.int64)
-    return k_map[k_codes], q_map[q_codes], max(1, len(order))
+    return looked_up(k_map, k_codes), looked_up(q_map, q_codes), max(1, len(order))
 
 
 def _unordered(keys: list[Any], queries: list[Any]) -> RaspTypeError:
@@ -208,6 +226,10 @@ def combined(
     if not parts:
         return None, None, 1
     k, q, size = parts[0]
+    if len(parts) > 1:
+        same = k is q
+        k = k.astype(np.int64, copy=False)
+        q = k if same else q.astype(np.int64, copy=False)
     for k_next, q_next, size_next in parts[1:]:
         k_lost, q_lost = (k < 0) | (k_next < 0), (q < 0) | (q_next < 0)
         same = k is q and k_next is q_next

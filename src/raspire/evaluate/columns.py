@@ -4,28 +4,39 @@
 kind    storage
 ======  =====================================================================================
 ``b``   booleans
-``i``   int64 but its least, so that every value has a negative; results that could leave it are
-        promoted to ``c``, never wrapped
+``i``   signed integers of 8 to 64 bits, never the least int64, so that every value has a negative;
+        results that could leave 64 bits are promoted to ``c``, never wrapped
 ``f``   float64 (float32 in the arithmetic of that name)
 ``m``   numbers of several types: float64 values beside a tag (0 bool, 1 int, 2 float), so that
         ``[0, 0.5, 1.0]`` keeps its ints and floats apart; ints stay below 2^53
-``c``   anything hashable: codes into a vocabulary of values that differ in type or value
+``c``   anything hashable: codes, in the narrowest signed type, into a vocabulary of values that
+        differ in type or value
 ``o``   objects that must not be compared (balls)
 ``p``   elements of a prime field, as uint64
 ======  =====================================================================================
 
-A *uniform* column stores one value for all its positions.
+A *uniform* column stores one value for all its positions; a column of integers in equal *steps*,
+or the inverse of a *ranking*, stores nothing until its data are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from raspire.errors import RaspTypeError
+from raspire.evaluate.parts import (
+    counted_from,
+    in_parts,
+    integer_type,
+    looked_up,
+    parts,
+    typed,
+)
 from raspire.evaluate.positions import Array
+from raspire.evaluate.ranking import Ranking
 
 EXACT_FLOAT = 1 << 53
 """Integers up to this size are exact in binary64."""
@@ -33,24 +44,28 @@ EXACT_FLOAT = 1 << 53
 TABLE, ROOM = 4, 1024
 """Integers are numbered by a table of this many entries a position, and this many more."""
 
+_NOTHING = np.empty(0, dtype=np.int8)
+
 BOOL, INT, FLOAT = 0, 1, 2
 _TAG_OF = {"b": BOOL, "i": INT, "f": FLOAT}
 _KIND_OF = "bif"
 
 
-CACHED = 1 << 17
-"""Values that several reductions in a row find in the processor's cache."""
-
-
-def cached_parts(data: Array) -> Iterator[Array]:
-    """The array in parts, so that more than one reduction reads it from memory only once."""
-    return (data[start : start + CACHED] for start in range(0, len(data), CACHED))
-
-
 class Column:
     """Values at ``length`` positions; ``data`` has that length, or 1 if the column is uniform."""
 
-    __slots__ = ("_bounds", "_coded", "data", "kind", "length", "tags", "vocabulary")
+    __slots__ = (
+        "_bounds",
+        "_coded",
+        "_data",
+        "_form",
+        "kind",
+        "length",
+        "ranking",
+        "steps",
+        "tags",
+        "vocabulary",
+    )
 
     def __init__(
         self,
@@ -62,16 +77,52 @@ class Column:
         vocabulary: list[Any] | None = None,
         bounds: tuple[int, int] | None = None,
     ) -> None:
+        if kind == "c":
+            data = typed(data, integer_type(0, len(vocabulary or ())))
         self.kind = kind
-        self.data = data
+        self._data: Array | None = data
+        self._form: Callable[[], Array] | None = None
+        self.steps: tuple[int, int] | None = None
+        self.ranking: Ranking | None = None
         self.length = len(data) if length is None else length
         self.tags = tags
         self.vocabulary = vocabulary
         self._bounds = bounds
         self._coded: tuple[Array, list[Any]] | None = None
 
+    @staticmethod
+    def stepping(start: int, step: int, length: int) -> Column:
+        """The integers start, start + step, ...; step is not 0."""
+        ends = start, start + step * max(0, length - 1)
+        bounds = min(ends), max(ends)
+        dtype = integer_type(min(*ends, ends[1] + step), max(*ends, ends[1] + step))
+        column = Column("i", _NOTHING, length=length, bounds=bounds)
+        column.steps = start, step
+        column._later(lambda: np.arange(start, start + step * length, step, dtype=dtype))
+        return column
+
+    @staticmethod
+    def inverse_of(ranking: Ranking) -> Column:
+        """The place of every position in an order of all of them."""
+        length = len(ranking)
+        column = Column("i", _NOTHING, length=length, bounds=(0, max(0, length - 1)))
+        column.ranking = ranking
+        column._later(ranking.inverse)
+        return column
+
+    def _later(self, form: Callable[[], Array]) -> None:
+        self._data, self._form = None, form
+
     def __len__(self) -> int:
         return self.length
+
+    @property
+    def data(self) -> Array:
+        """The stored values: one for each position, or one for all."""
+        if self._data is None:
+            assert self._form is not None
+            self._data = self._form()
+        return self._data
 
     def __repr__(self) -> str:
         return f"Column({self.kind!r}, {self.take(slice(0, 8)).values()}, length={self.length})"
@@ -79,12 +130,13 @@ class Column:
     @property
     def uniform(self) -> bool:
         """Whether one stored value stands for every position."""
-        return len(self.data) == 1
+        return (self.length if self._data is None else len(self._data)) == 1
 
     @property
     def nbytes(self) -> int:
         """The bytes of the stored arrays."""
-        return int(self.data.nbytes + (0 if self.tags is None else self.tags.nbytes))
+        arrays = (self._data, self.tags, self.ranking)
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def bounds(self) -> tuple[int, int]:
         """Bounds of a column of integers or booleans (the exact ones unless seeded)."""
@@ -94,10 +146,12 @@ class Column:
 
     def exact_bounds(self) -> tuple[int, int]:
         """The least and greatest value of a column of integers or booleans."""
+        if self.steps is not None or self.ranking is not None:
+            return self.bounds()
         if len(self.data) == 0:
             return 0, 0
-        parts = [(part.min(), part.max()) for part in cached_parts(self.data)]
-        self._bounds = int(min(low for low, _ in parts)), int(max(high for _, high in parts))
+        found = [(self.data[p].min(), self.data[p].max()) for p in parts(len(self.data))]
+        self._bounds = int(min(low for low, _ in found)), int(max(high for _, high in found))
         return self._bounds
 
     def has_nan(self) -> bool:
@@ -117,17 +171,43 @@ class Column:
                 count = int(np.count_nonzero(where)) if where.dtype == bool else len(where)
             if self.length != 1 or count > 0:
                 return self.stretched(count)
+        if self.steps is not None:
+            return self._stepped(where)
         tags = None if self.tags is None else self.tags[where]
-        found = Column(self.kind, self._picked(where), tags=tags, vocabulary=self.vocabulary)
+        if isinstance(where, slice) or where.dtype == bool:
+            data = self.data[where]
+        else:
+            data = looked_up(self.data, where)
+        found = Column(self.kind, data, tags=tags, vocabulary=self.vocabulary)
         found._bounds = self._bounds
         return found
 
-    def _picked(self, where: Array | slice) -> Array:
-        """The data at offsets; many small codes are picked as bytes, which caches hold."""
-        many = not isinstance(where, slice) and len(where) >= CACHED
-        if many and self.kind == "c" and len(self.vocabulary or ()) <= 256:
-            return self.data.astype(np.uint8)[where].astype(self.data.dtype)
-        return self.data[where]
+    def in_order(self, ranking: Ranking) -> Column:
+        """The values in an order of all positions."""
+        ranks = ranking.ascending() if self is ranking.of and self.kind == "i" else None
+        if ranks is None:
+            return self.take(ranking.places)
+        low, high = self.exact_bounds()  # rank 0 is the least value, or the greatest
+        data = in_parts(
+            lambda part: high - part if ranking.descending else part + low,
+            ranks,
+            dtype=integer_type(low, high),
+        )
+        return Column("i", data, bounds=(low, high))
+
+    def _stepped(self, where: Array | slice) -> Column:
+        """Offsets into equal steps need no table."""
+        assert self.steps is not None
+        start, step = self.steps
+        if isinstance(where, slice):
+            first, stop, by = where.indices(self.length)
+            return Column.stepping(start + step * first, step * by, len(range(first, stop, by)))
+        if where.dtype == bool:
+            where = np.flatnonzero(where)
+        low, high = self.bounds()
+        dtype = integer_type(low, high)
+        data = in_parts(lambda part: part.astype(np.int64) * step + start, where, dtype=dtype)
+        return Column("i", data, bounds=self._bounds)
 
     def stretched(self, length: int) -> Column:
         """A uniform column over another number of positions."""
@@ -172,7 +252,9 @@ class Column:
     def array(self) -> Array:
         """All values as an array: numbers, booleans or text if they are of one kind."""
         whole = self.full()
-        if whole.kind in "bifp":
+        if whole.kind == "i":
+            return typed(whole.data, np.int64)
+        if whole.kind in "bfp":
             return whole.data
         if whole.kind == "m" and not np.any(whole.tags == BOOL):
             return whole.data
@@ -180,8 +262,8 @@ class Column:
         objects = np.empty(len(vocabulary), dtype=object)
         objects[:] = vocabulary
         if all(type(v) is str for v in vocabulary) and vocabulary:
-            return np.array(vocabulary)[codes]
-        return objects[codes] if len(codes) else np.empty(0)
+            return looked_up(np.array(vocabulary), codes)
+        return looked_up(objects, codes) if len(codes) else np.empty(0)
 
     def truth(self) -> Column:
         """Python's truth of every value."""
@@ -190,8 +272,8 @@ class Column:
         if self.kind == "c":
             assert self.vocabulary is not None
             table = np.array([bool(v) for v in self.vocabulary], dtype=np.bool_)
-            return Column("b", table[self.data], length=self.length)
-        return Column("b", self.data.astype(np.bool_), length=self.length)
+            return Column("b", looked_up(table, self.data), length=self.length)
+        return Column("b", typed(self.data, np.bool_), length=self.length)
 
     def kinds(self) -> str:
         """The simple kinds that occur: for a mixed column those of its tags."""
@@ -239,7 +321,7 @@ def constant(value: Any, length: int) -> Column:
 
 def indices(start: int, stop: int) -> Column:
     """The integers start, ..., stop-1."""
-    return Column("i", np.arange(start, stop, dtype=np.int64), bounds=(start, max(start, stop - 1)))
+    return Column.stepping(start, 1, stop - start)
 
 
 def _plain(values: Sequence[Any]) -> Sequence[Any]:
@@ -281,7 +363,8 @@ def from_values(values: Sequence[Any]) -> Column:
 
 def _coded_by(distinct: dict[Any, Any], keys: Sequence[Any]) -> Column:
     code = dict(zip(distinct, range(len(distinct)), strict=True))
-    data = np.fromiter(map(code.__getitem__, keys), dtype=np.int64, count=len(keys))
+    dtype = integer_type(0, len(code))
+    data = np.fromiter(map(code.__getitem__, keys), dtype=dtype, count=len(keys))
     return Column("c", data, vocabulary=list(distinct.values()))
 
 
@@ -305,7 +388,7 @@ def _numeric(values: Sequence[Any], types: set[type]) -> Column | None:
 
 def _has_least(array: Array) -> bool:
     """Whether -2^63, which has no negative in int64, is among the integers."""
-    return len(array) > 0 and int(array.min()) == -(1 << 63)
+    return array.dtype == np.int64 and len(array) > 0 and int(array.min()) == -(1 << 63)
 
 
 def from_array(array: Array) -> Column:
@@ -318,12 +401,14 @@ def from_array(array: Array) -> Column:
     if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
         if _has_least(array):
             return from_values(array.tolist())
-        return Column("i", array.astype(np.int64, copy=False))
+        if array.dtype.kind == "i" and array.dtype.isnative:
+            return Column("i", array)
+        return Column("i", array.astype(np.int64))
     if array.dtype.kind == "f":
         return Column("f", array.astype(np.float64, copy=False))
     if array.dtype.kind in "US":
         values, codes = np.unique(array, return_inverse=True)
-        return Column("c", codes.astype(np.int64).reshape(-1), vocabulary=values.tolist())
+        return Column("c", codes.reshape(-1), vocabulary=values.tolist())
     if array.dtype.kind in "Ou":
         return from_values(array.tolist())
     raise RaspTypeError(
@@ -339,7 +424,7 @@ def _factorise(column: Column) -> tuple[Array, list[Any]]:
         assert column.vocabulary is not None
         return data, column.vocabulary
     if column.kind == "b":
-        return data.astype(np.int64), [False, True]
+        return data.view(np.int8), [False, True]
     if column.kind == "i":
         codes, values = distinct_integers(column)
         return codes, values.tolist()
@@ -356,20 +441,31 @@ def _factorise(column: Column) -> tuple[Array, list[Any]]:
     return np.arange(len(data)), list(data)
 
 
+def integers(column: Column) -> Array:
+    """The data of a column of integers or booleans, as signed integers."""
+    return column.data.view(np.int8) if column.kind == "b" else column.data
+
+
 def distinct_integers(column: Column) -> tuple[Array, Array]:
     """Codes and ascending distinct values of a column of integers or booleans."""
     low, high = column.exact_bounds()
-    data = column.data.astype(np.int64, copy=False)
-    if high - low < TABLE * len(data) + ROOM:
-        present = np.zeros(high - low + 1, dtype=np.bool_)
-        present[data - low] = True
+    size = high - low + 1
+    if size <= TABLE * len(column.data) + ROOM:
+        codes = counted_from(low, integers(column), low, high)
+        present = np.zeros(size, dtype=np.bool_)
+        for part in parts(len(codes)):
+            present[codes[part]] = True
         values = np.flatnonzero(present) + low
-        if len(values) == len(present):
-            return data - low, values
-        rank = np.cumsum(present) - 1
-        return rank[data - low], values
-    values, codes = np.unique(data, return_inverse=True)
-    return codes.reshape(-1), values
+        if len(values) == size:
+            return codes, values
+        return looked_up(numbered(present), codes), values
+    values, codes = np.unique(column.data, return_inverse=True)
+    return codes.reshape(-1), values.astype(np.int64)
+
+
+def numbered(present: Array) -> Array:
+    """The number of each entry among those that are present, in the narrowest type."""
+    return typed(np.cumsum(present) - 1, integer_type(0, len(present)))
 
 
 def assemble(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
@@ -383,7 +479,7 @@ def assemble(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
         kinds = {"p"}
     if len(kinds) == 1 and kinds <= set("bifp"):
         first = pieces[0][1]
-        data = np.empty(length, dtype=first.data.dtype)
+        data = np.empty(length, dtype=np.result_type(*(column.data for _, column in pieces)))
         for where, column in pieces:
             data[where] = column.data
         return Column(first.kind, data)
@@ -439,7 +535,7 @@ def _assemble_mixed(length: int, pieces: Sequence[tuple[Array, Column]]) -> Colu
 
 
 def _assemble_coded(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
-    data = np.zeros(length, dtype=np.int64)
+    data = np.zeros(length, dtype=integer_type(0, sum(len(c.coded()[1]) for _, c in pieces)))
     code: dict[tuple[type, Any], int] = {}
     vocabulary: list[Any] = []
     for where, column in pieces:
@@ -447,6 +543,6 @@ def _assemble_coded(length: int, pieces: Sequence[tuple[Array, Column]]) -> Colu
         for value in values:
             if code.setdefault((type(value), value), len(vocabulary)) == len(vocabulary):
                 vocabulary.append(value)
-        table = np.array([code[type(v), v] for v in values], dtype=np.int64)
-        data[where] = table[codes]
+        table = np.array([code[type(v), v] for v in values], dtype=data.dtype)
+        data[where] = looked_up(table, codes)
     return Column("c", data, vocabulary=vocabulary)

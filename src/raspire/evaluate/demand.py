@@ -19,6 +19,7 @@ from raspire.evaluate import columns
 from raspire.evaluate.codes import whole_numbers
 from raspire.evaluate.columns import Column
 from raspire.evaluate.elementwise import apply
+from raspire.evaluate.parts import in_parts, integer_type
 from raspire.evaluate.positions import (
     Array,
     Positions,
@@ -91,10 +92,15 @@ def index_column(positions: Positions, length: int) -> Column:
     if isinstance(positions, Span):
         if positions.start >= 0 and positions.stop <= length:
             return columns.indices(positions.start, positions.stop)
-        return Column("i", as_array(positions) % length, bounds=(0, length - 1))
+        return Column("i", _within(as_array(positions), length), bounds=(0, length - 1))
     if len(positions) and int(positions.max()) >= length:
-        return Column("i", positions % length, bounds=(0, length - 1))
+        return Column("i", _within(positions, length), bounds=(0, length - 1))
     return Column("i", positions, bounds=(0, length - 1))
+
+
+def _within(positions: Array, length: int) -> Array:
+    dtype = integer_type(0, length)
+    return in_parts(lambda part: part % length, positions, dtype=dtype)
 
 
 def index_values(expressions: Sequence[SOp], positions: Positions, length: int) -> list[Column]:

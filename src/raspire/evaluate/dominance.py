@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raspire.evaluate.kernels import Order, Totals, running_sums, sort
+from raspire.evaluate.kernels import Order, Totals, running_sums, sort, spelt
 from raspire.evaluate.positions import Array
 
 
@@ -24,13 +24,13 @@ def by_dominance(
     low, high = found.start.astype(np.int64), found.stop.astype(np.int64)
     size = 1 << max(0, (len(found.order) - 1).bit_length())
     rank = np.full(size, second.size, dtype=np.int64)
-    rank[: len(found.order)] = second.keys[found.order]
+    rank[: len(found.order)] = spelt(second.keys)[found.order]
     padded = []
     for channel in channels:
         whole = np.zeros(size, dtype=channel.dtype)
         whole[: len(found.order)] = channel[found.order]
         padded.append(whole)
-    wanted = second.queries + 1 if second.inclusive else second.queries
+    wanted = spelt(second.queries) + (1 if second.inclusive else 0)
     counts = np.zeros(len(low), dtype=np.int64)
     sums = [np.zeros(len(low), dtype=_summed(channel)) for channel in channels]
     block = 1
@@ -54,7 +54,7 @@ def by_dominance(
 def _summed(channel: Array) -> np.dtype[Any]:
     if channel.dtype.kind in "fO":
         return channel.dtype
-    largest = int(np.abs(channel).max()) if len(channel) else 0
+    largest = max(-int(channel.min()), int(channel.max())) if len(channel) else 0
     return np.dtype(object if largest * len(channel) >= 1 << 63 else np.int64)
 
 

@@ -7,6 +7,7 @@ form, which raises or gives Python's answer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
@@ -15,7 +16,16 @@ import numpy as np
 
 from raspire.arithmetic import Arithmetic
 from raspire.evaluate.codes import equality_codes, numeric_pair
-from raspire.evaluate.columns import Column, assemble, constant, exact_in_float, from_values
+from raspire.evaluate.columns import (
+    Column,
+    assemble,
+    constant,
+    exact_in_float,
+    from_values,
+    integers,
+    numbered,
+)
+from raspire.evaluate.parts import in_parts, integer_type, looked_up, parts
 from raspire.evaluate.positions import Array
 from raspire.evaluate.reference import guarded
 from raspire.program.primitives import Primitive
@@ -61,8 +71,7 @@ def _fast(
     if name in LOGIC:
         columns = [column.truth() for column in columns]
         if name == "indicator":
-            data = columns[0].data.astype(np.int64)
-            return Column("i", data, length=length, bounds=(0, 1))
+            return Column("i", integers(columns[0]), length=length, bounds=(0, 1))
     if name == "where":
         return _where(columns[0].truth(), columns[1], columns[2], length)
     if name in ("eq", "ne") and numeric_pair(*columns) is None:
@@ -72,10 +81,9 @@ def _fast(
         if other.uniform and coded.kind == "c" and coded.vocabulary is not None:
             value = other.value(0)
             table = np.array([bool(v == value) for v in coded.vocabulary], dtype=np.bool_)
-            table = table if name == "eq" else ~table
-            return Column("b", table[coded.data], length=length)
+            return Column("b", _found_in(table, coded.data, name == "eq"), length=length)
         k, q, _ = equality_codes(*columns)
-        equal = (k == q) & (k >= 0)
+        equal = in_parts(lambda a, b: (a == b) & (a >= 0), k, q)
         return Column("b", equal if name == "eq" else ~equal, length=length)
     if record.numpy is None or any(column.kind not in "bifm" for column in columns):
         return None
@@ -83,7 +91,7 @@ def _fast(
         return None
     if name in COMPARISONS:
         pair = numeric_pair(*columns)
-        return None if pair is None else Column("b", record.numpy(*pair), length=length)
+        return None if pair is None else Column("b", _compared(record, *pair), length=length)
     if name in ("maximum", "minimum") and len({c.kinds() for c in columns}) > 1:
         first = _fast_choice(columns, name == "maximum")
         return None if first is None else _where(first, columns[0], columns[1], length)
@@ -147,26 +155,34 @@ def _simple(
 ) -> Column | None:
     result = record.kind(*kinds)
     name = record.name
+    stepping = _steps(name, columns)
+    if stepping is not None:
+        return stepping
     if result == "i" and all(kind in "bi" for kind in kinds):
         seeded = _integer_bounds(name, columns)
         if seeded is None:
             return None
-        arrays = [c.data.astype(np.int64, copy=False) for c in columns]
+        arrays = [integers(c) for c in columns]
         if name in WHOLE:
-            return Column("i", arrays[0], length=length)
+            return Column("i", arrays[0], length=length, bounds=columns[0].bounds())
         if name in ("floordiv", "mod") and not arrays[1].all():
             _ask_again(record, columns, arithmetic, np.flatnonzero(arrays[1] == 0)[:1])
-        data = _run(record, name, arrays)
+        dtype = _common_type([seeded, *(c.bounds() for c in columns)])
+        data = _run(record, name, arrays, dtype, integer_type(*seeded))
         return Column("i", data, length=length, bounds=seeded if seeded != INT64 else None)
     if result == "f" or (result == "i" and name in WHOLE):
         arrays = []
         for column in columns:
             if not exact_in_float(column):
                 return None
-            arrays.append(column.data if column.kind == "f" else column.data.astype(np.float64))
-        if result == "i" and not _fits(arrays[0]):
-            return None
-        data = _run(record, name, arrays)
+            arrays.append(column.data)
+        if result == "i":
+            limits = _whole_limits(arrays[0])
+            if limits is None:
+                return None
+            data = _run(record, name, arrays, np.float64, integer_type(*limits))
+            return Column("i", data, length=length, bounds=limits)
+        data = _run(record, name, arrays, np.float64)
         if result == "f" and name not in TOTAL:
             data = _checked(record, columns, arrays, data, arithmetic)
         return Column(result, data, length=length)
@@ -177,17 +193,87 @@ def _simple(
     return None
 
 
-def _run(record: Primitive, name: str, arrays: Sequence[Array]) -> Array:
-    with np.errstate(all="ignore"):
-        if name == "mod" and arrays[0].dtype == np.int64 and arrays[1].shape == (1,):
-            divisor = int(arrays[1][0])  # dividing by one number is far faster than remainders
-            if divisor > 0 and divisor & (divisor - 1) == 0:
-                return np.asarray(arrays[0] & (divisor - 1))
-            quotient = arrays[0] // divisor
-            np.multiply(quotient, divisor, out=quotient)
-            return np.asarray(np.subtract(arrays[0], quotient, out=quotient))
+def _run(
+    record: Primitive, name: str, arrays: Sequence[Array], taken_as: Any = None, dtype: Any = None
+) -> Array:
+    """The NumPy form, part by part; ``taken_as`` is a type of integers that no result leaves, or
+    the float that integers become."""
+
+    def form(*some: Array) -> Array:
+        if taken_as is not None:
+            some = tuple(a if a.dtype.kind == "f" else a.astype(taken_as, copy=False) for a in some)
+        if name == "mod" and some[0].dtype.kind == "i" and some[1].shape == (1,):
+            return _remainders(some[0], int(some[1][0]))
         assert record.numpy is not None
-        return np.asarray(record.numpy(*arrays))
+        return np.asarray(record.numpy(*some))
+
+    with np.errstate(all="ignore"):
+        return in_parts(form, *arrays, dtype=dtype)
+
+
+def _remainders(data: Array, divisor: int) -> Array:
+    """Dividing by one number is far faster than remainders."""
+    if divisor > 0 and divisor & (divisor - 1) == 0:
+        return np.asarray(data & (divisor - 1))
+    quotient = data // divisor
+    np.multiply(quotient, divisor, out=quotient)
+    return np.asarray(np.subtract(data, quotient, out=quotient))
+
+
+def _common_type(bounds: Sequence[tuple[int, int]]) -> np.dtype[Any]:
+    return integer_type(min(low for low, _ in bounds), max(high for _, high in bounds))
+
+
+def _compared(record: Primitive, a: Array, b: Array) -> Array:
+    """A comparison; one number beside many narrow ones does not widen them all."""
+    assert record.numpy is not None
+    if a.dtype.kind == b.dtype.kind == "i" and len(a) != len(b):
+        many, one = (a, b) if len(a) > len(b) else (b, a)
+        limits = np.iinfo(many.dtype)
+        if limits.min <= int(one[0]) <= limits.max:
+            one = one.astype(many.dtype)
+            a, b = (many, one) if len(a) > len(b) else (one, many)
+            return np.asarray(record.numpy(a, b))
+    return in_parts(record.numpy, a, b)
+
+
+def _found_in(table: Array, codes: Array, wanted: bool) -> Array:
+    """Where a table of truths, looked up, is as wanted."""
+    found = np.flatnonzero(table)
+    if len(found) == 1:
+        code = codes.dtype.type(found[0])
+        return np.asarray(codes == code if wanted else codes != code)
+    return looked_up(table if wanted else ~table, codes)
+
+
+def _steps(name: str, columns: Sequence[Column]) -> Column | None:
+    """Sums and multiples of integers in equal steps are integers in equal steps."""
+    if name not in ("add", "sub", "neg", "mul") or not any(c.steps for c in columns):
+        return None
+    length = columns[0].length
+    known: list[tuple[int, int]] = []
+    for column in columns:
+        if column.steps is not None:
+            known.append(column.steps)
+        elif column.uniform and column.kind in "bi":
+            known.append((int(column.data[0]), 0))
+        else:
+            return None
+    (a, s), (b, t) = known[0], known[-1]
+    if name == "neg":
+        start, step = -a, -s
+    elif name == "mul":
+        if s and t:
+            return None
+        start, step = a * b, a * t + s * b
+    else:
+        sign = 1 if name == "add" else -1
+        start, step = a + sign * b, s + sign * t
+    if step == 0 or not _inside(
+        (min(start, start + step * length), max(start, start + step * length))
+    ):
+        return None
+    return Column.stepping(start, step, length)
 
 
 def _integer_bounds(name: str, columns: Sequence[Column]) -> tuple[int, int] | None:
@@ -221,15 +307,24 @@ def _propagated(name: str, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]
         return min(a // c, a // d), max(b // c, b // d)
     if name in ("indicator", "to_bool"):
         return 0, 1
+    if name in ("maximum", "minimum"):
+        best = max if name == "maximum" else min
+        return best(a, c), best(b, d)
+    if name == "relu":
+        return max(a, 0), max(b, 0)
     if name in ("abs", "floordiv"):
         most = max(-a, b)
         return -most, most
     return INT64
 
 
-def _fits(data: Array) -> bool:
-    """Whether every float, rounded, is an int64."""
-    return bool(np.all(np.abs(data) < 2.0**62))
+def _whole_limits(data: Array) -> tuple[int, int] | None:
+    """Bounds of the floats, rounded anyhow; None unless each then is an int64."""
+    low = min(float(data[part].min()) for part in parts(len(data)))
+    high = max(float(data[part].max()) for part in parts(len(data)))
+    if not (low > -(2.0**62) and high < 2.0**62):
+        return None
+    return math.floor(low), math.ceil(high)
 
 
 def _checked(
@@ -239,7 +334,7 @@ def _checked(
     data: Array,
     arithmetic: Arithmetic,
 ) -> Array:
-    if np.isfinite(data).all():
+    if all(np.isfinite(data[part]).all() for part in parts(len(data))):
         return data
     nan_in = np.zeros(len(data), dtype=np.bool_)
     for array in arrays:
@@ -262,12 +357,14 @@ def _where(condition: Column, yes: Column, no: Column, length: int) -> Column:
     if condition.uniform:
         return yes if condition.data[0] else no
     if yes.kind == no.kind and yes.kind in "bifp":
-        data = np.where(condition.data, yes.data, no.data)
-        low, high = (yes.bounds(), no.bounds()) if yes.kind == "i" else ((0, 0), (0, 0))
-        bounds = min(low[0], high[0]), max(low[1], high[1])
-        return Column(yes.kind, data, bounds=bounds if yes.kind == "i" else None)
+        if yes.kind != "i":
+            return Column(yes.kind, in_parts(np.where, condition.data, yes.data, no.data))
+        ends = yes.bounds(), no.bounds()
+        bounds = min(low for low, _ in ends), max(high for _, high in ends)
+        data = in_parts(np.where, condition.data, yes.data, no.data, dtype=integer_type(*bounds))
+        return Column("i", data, bounds=bounds)
     if yes.kind == no.kind == "c" and yes.vocabulary is no.vocabulary:
-        data = np.where(condition.data, yes.data, no.data)
+        data = in_parts(np.where, condition.data, yes.data, no.data)
         return Column("c", data, vocabulary=yes.vocabulary)
     on, off = np.flatnonzero(condition.data), np.flatnonzero(~condition.data)
     if len(on) == 0 or len(off) == 0:
@@ -295,7 +392,12 @@ def distinct_rows(
     values: list[list[Any]] = []
     for column_codes, vocabulary in coded:
         size = max(1, len(vocabulary))
-        codes, distinct = _distinct_codes(codes * size + column_codes, len(picks) * size)
+        total = len(picks) * size
+        codes = in_parts(
+            lambda a, b, size=size: a.astype(np.int64) * size + b,
+            codes, column_codes, dtype=integer_type(0, total),
+        )  # fmt: skip
+        codes, distinct = _distinct_codes(codes, total)
         picks = [[*picks[code // size], code % size] for code in distinct]
         values.append(vocabulary)
     rows = [tuple(v[i] for v, i in zip(values, pick, strict=True)) for pick in picks]
@@ -305,10 +407,11 @@ def distinct_rows(
 def _distinct_codes(codes: Array, size: int) -> tuple[Array, list[int]]:
     if size <= TABLE * len(codes) + ROOM:
         present = np.zeros(size, dtype=np.bool_)
-        present[codes] = True
+        for part in parts(len(codes)):
+            present[codes[part]] = True
         distinct = np.flatnonzero(present)
         if len(distinct) == size:
             return codes, distinct.tolist()
-        return (np.cumsum(present) - 1)[codes], distinct.tolist()
+        return looked_up(numbered(present), codes), distinct.tolist()
     found, inverse = np.unique(codes, return_inverse=True)
     return inverse.reshape(-1), found.tolist()

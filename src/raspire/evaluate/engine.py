@@ -20,10 +20,11 @@ from raspire.evaluate.columns import Column, assemble
 from raspire.evaluate.demand import BLOCK, Demand
 from raspire.evaluate.elementwise import apply
 from raspire.evaluate.joins import Join, Tick
-from raspire.evaluate.kernels import number
 from raspire.evaluate.means import counts, filled_up, means
+from raspire.evaluate.parts import integer_type, looked_up
 from raspire.evaluate.payload import Payload, explained, payload
 from raspire.evaluate.positions import Array, Positions, Span, as_array, blocks
+from raspire.evaluate.ranking import number
 from raspire.evaluate.selectors import Clause
 from raspire.evaluate.store import Store
 from raspire.evaluate.tables import Tables
@@ -153,7 +154,11 @@ class Run:
     def _fetch(self, node: Aggregate | Width, address: Column, wanted: Positions) -> Column:
         """``select(indices, address, "==")`` alone: at most one key, read where it is."""
         count, length = len(wanted), self.demand.length
-        at = whole_numbers(address)
+        if self.demand.rows == 1 and address.steps is not None:
+            found = self._strided(node, address, wanted)
+            if found is not None:
+                return found
+        at = address.data if address.kind == "i" else whole_numbers(address)
         if at is None:
             at = np.full(1, -1, dtype=np.int64)
         low, high = (int(at.min()), int(at.max())) if len(at) else (0, 0)
@@ -174,6 +179,20 @@ class Run:
             return self.store.picked(node.value, at)
         return filled_up(self.store.picked(node.value, at[on]), on, off, self._default(node))
 
+    def _strided(
+        self, node: Aggregate | Width, address: Column, wanted: Positions
+    ) -> Column | None:
+        """Addresses in equal steps, none of them outside: a slice."""
+        low, high = address.bounds()
+        if isinstance(node, Width) or low < 0 or high >= self.demand.length or not len(wanted):
+            return None
+        assert address.steps is not None
+        step = address.steps[1]
+        whole = self.store.span(node.value, low, high + 1)
+        if whole is None:
+            return None
+        return whole.take(slice(None, None, step))
+
     # ------------------------------------------------------------ means
 
     def _joined(
@@ -186,11 +205,17 @@ class Run:
         if isinstance(node, Width):
             if not len(keys):
                 return columns.constant(0, count)
+            ranking = join.ranking()
+            if ranking is not None:
+                return Column.inverse_of(ranking)
             return counts(join.totals([], self.budget, self.tick), count)
         values = self.store.read(node.value, keys)
         if values.length == 0:
             return self._default(node).stretched(count)
         if found is not None and len(found) == 1:
+            ordered = self._in_order(join, found[0], values)
+            if ordered is not None:
+                return ordered
             single = self._by_unique_key(node, join, found[0], values)
             if single is not None:
                 return single
@@ -213,6 +238,15 @@ class Run:
                 raise RowByRow
         return payload(values, node.rule, self.arithmetic, snap=snap)
 
+    def _in_order(self, join: Join, clause: Clause, values: Column) -> Column | None:
+        """Values looked up at their ranks: the values in that order."""
+        if self.demand.rows > 1 or len(clause.equal) != 1 or not clause.only_equal:
+            return None
+        keys, queries = join.columns(*clause.equal[0])
+        if keys.ranking is None or queries.steps != (0, 1) or len(queries) != len(keys):
+            return None
+        return values.in_order(keys.ranking)
+
     def _by_unique_key(
         self, node: Aggregate, join: Join, clause: Clause, values: Column
     ) -> Column | None:
@@ -222,12 +256,13 @@ class Run:
         k, q, groups = join.groups(clause)
         if k is None or q is None or groups < (keys := np.count_nonzero(k >= 0)):
             return None
-        place = np.full(groups + 1, -1, dtype=np.int64)  # the last entry is that of no group
+        dtype = integer_type(0, len(k))
+        place = np.full(groups + 1, -1, dtype=dtype)  # the last entry is that of no group
         number(place, k)
         place[-1] = -1
         if np.count_nonzero(place >= 0) < keys:
             return None  # some key stands twice
-        at = place[q]
+        at = looked_up(place, q)
         missing = at < 0
         if not missing.any():
             return values.take(at)

@@ -65,7 +65,8 @@ def given_as(result: Column, tokens: Any, arithmetic: Arithmetic) -> Any:
     if isinstance(tokens, Column):
         return result
     if isinstance(tokens, np.ndarray):
-        return result.array()
+        found = result.array()
+        return found.copy() if np.may_share_memory(found, tokens) else found
     return arithmetic.leaving(result) if result.kind == "p" else result.values()
 
 

@@ -19,7 +19,9 @@ from raspire.evaluate.kernels import (
     by_order,
     sort,
 )
+from raspire.evaluate.parts import in_parts
 from raspire.evaluate.positions import Array, Positions, as_array, same
+from raspire.evaluate.ranking import Ranking, order_of
 from raspire.evaluate.selectors import (
     EQUAL,
     GREATER,
@@ -51,11 +53,17 @@ class Join:
         self.store, self.selector, self.found = store, selector, found
         self.keys, self.wanted = keys, wanted
         self._known: dict[int, Groups] = {}
+        self._keys_read: dict[int, Column] = {}
 
     def _key(self, node: SOp) -> Column:
-        return self.store.read(node, self.keys)
+        if id(node) not in self._keys_read:
+            self._keys_read[id(node)] = self.store.read(node, self.keys)
+        return self._keys_read[id(node)]
 
     def _query(self, node: SOp) -> Column:
+        """The column of a query, the very column of the key where they are one."""
+        if same(self.keys, self.wanted):
+            return self._key(node)
         return self.store.read(node, self.wanted)
 
     def totals(self, channels: Sequence[Array], budget: int, tick: Tick) -> Totals:
@@ -86,6 +94,10 @@ class Join:
         pairs += [(k, q) for k, q, _ in (*clause.key_filters, *clause.query_filters)]
         return any(self._key(k).has_nan() or self._query(q).has_nan() for k, q in pairs)
 
+    def columns(self, keys: SOp, queries: SOp) -> tuple[Column, Column]:
+        """What a test compares: a column of the keys, and one of the queries."""
+        return self._key(keys), self._query(queries)
+
     # ------------------------------------------------------------ groups and orders
 
     def groups(self, clause: Clause) -> Groups:
@@ -104,10 +116,10 @@ class Join:
         k, q, groups = combined(parts, len(self.keys), len(self.wanted))
         for key, query, mask in clause.key_filters:
             kept = self.holds(self._key(key), self._key(query), mask)
-            k = np.broadcast_to(np.where(kept, 0 if k is None else k, -1), (len(self.keys),))
+            k = np.broadcast_to(_lost(kept, k), (len(self.keys),))
         for key, query, mask in clause.query_filters:
             kept = self.holds(self._query(key), self._query(query), mask)
-            q = np.broadcast_to(np.where(kept, 0 if q is None else q, -1), (len(self.wanted),))
+            q = np.broadcast_to(_lost(kept, q), (len(self.wanted),))
         return k, q, groups
 
     def _rows(self) -> tuple[Array, Array]:
@@ -129,12 +141,16 @@ class Join:
         )
 
     def _order(self, key: SOp, query: SOp, mask: int, loose: bool) -> Order:
-        k, q, size = ranks(self._key(key), self._query(query), loose=loose)
+        keys, queries = self._key(key), self._query(query)
+        greater, inclusive = bool(mask & GREATER), bool(mask & EQUAL)
+        if keys is queries and keys.steps is not None:
+            places = range(len(keys)) if keys.steps[1] > 0 else range(len(keys) - 1, -1, -1)
+            return Order.of(places, places, len(keys), greater=greater, inclusive=inclusive)
+        k, q, size = ranks(keys, queries, loose=loose)
         own = k is q and len(self.keys) == len(self.wanted)
         k = np.broadcast_to(k, (len(self.keys),)) if len(k) != len(self.keys) else k
         if not own:
             q = np.broadcast_to(q, (len(self.wanted),)) if len(q) != len(self.wanted) else q
-        greater, inclusive = bool(mask & GREATER), bool(mask & EQUAL)
         return Order.of(k, k if own else q, size, greater=greater, inclusive=inclusive)
 
     # ------------------------------------------------------------ kernels
@@ -175,7 +191,7 @@ class Join:
         if k is None:
             k = np.where(data == data.max(), 0, -1)
             return by_group(k, q, 1, channels, len(self.keys))
-        order = np.argsort(k, kind="stable")
+        order = order_of(k + 1 if k.dtype == np.int64 else k.astype(np.int64) + 1)
         grouped = k[order]
         starts = np.flatnonzero(np.concatenate([[True], grouped[1:] != grouped[:-1]]))
         table = np.empty(groups + 1, dtype=data.dtype)  # the last entry is that of no group
@@ -189,7 +205,7 @@ class Join:
         order = self._order(*clause.unequal[0])
         rank, _, size = ranks(score, score)
         found = sort(k, q, order)
-        cell = np.where(k < 0, -1, k * size + rank)
+        cell = np.where(k < 0, -1, k.astype(np.int64) * size + rank)
         best = np.maximum.accumulate(cell[found.order])  # a later group has greater cells
         some = found.stop > found.start
         queried = np.where(some, best[found.stop - 1], -1)
@@ -197,6 +213,23 @@ class Join:
         queried = np.where(some, np.searchsorted(values, queried), -1)
         cells = np.where(cell < 0, -1, codes.reshape(-1))
         return by_order(cells, queried, len(values), order, channels)
+
+    def ranking(self) -> Ranking | None:
+        """The order in which every query's count is its own place, if this selector is one."""
+        if self.found is None or len(self.found) != 2 or self.store.rows > 1:
+            return None
+        if any(self._has_nan(clause) for clause in self.found):
+            return None
+        pair = lexicographic(self.found)
+        if pair is None or pair[0].equal or pair[0].key_filters or pair[0].query_filters:
+            return None
+        first, second = (clause.unequal[0] for clause in pair)
+        if second[2] & EQUAL:
+            return None
+        order = self._order(*first).then(self._order(*second), alone=True)
+        if order is None or not order.own or order.major is None:
+            return None
+        return Ranking(order.major, of=self._key(first[0]), descending=bool(first[2] & GREATER))
 
     # ------------------------------------------------------------ dense rows
 
@@ -216,3 +249,10 @@ class Join:
             self.matrix(), len(self.wanted), len(self.keys), channels, budget,
             lambda done, of: tick("blocks", done, of),
         )  # fmt: skip
+
+
+def _lost(kept: Array, codes: Array | None) -> Array:
+    """Codes (None: of one group of all), -1 where nothing is kept."""
+    if codes is None:
+        return kept.astype(np.int8) - np.int8(1)
+    return in_parts(lambda k, c: np.where(k, c, c.dtype.type(-1)), kept, codes)

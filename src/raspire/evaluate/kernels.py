@@ -15,8 +15,9 @@ from typing import Literal
 
 import numpy as np
 
-from raspire.evaluate.columns import CACHED, cached_parts
+from raspire.evaluate.parts import PART, growing, integer_type, looked_up, parts, tally
 from raspire.evaluate.positions import Array
+from raspire.evaluate.ranking import number, occurrences, order_of
 
 EXACT_SUM = 1 << 53
 NEVER_A_TABLE = 1 << 61
@@ -36,7 +37,7 @@ class Totals:
         """One row for each query."""
         if self.row is None:
             return self
-        taken = [table[self.row] for table in (self.counts, *self.sums)]
+        taken = [looked_up(table, self.row) for table in (self.counts, *self.sums)]
         if len(self.row) and self.row.min() < 0:
             lost = self.row < 0
             for table in taken:
@@ -49,35 +50,23 @@ def added(parts: Sequence[Totals]) -> Totals:
     if len(parts) == 1:
         return parts[0]
     first, *rest = (part.spread() for part in parts)
-    counts, sums = first.counts, first.sums
+    counts, sums = first.counts, [_wide(table) for table in first.sums]
     for part in rest:
         counts = counts + part.counts
         sums = [a + b for a, b in zip(sums, part.sums, strict=True)]
     return Totals(counts, sums)
 
 
-def order_of(codes: Array) -> Array:
-    """A stable order of natural numbers: short ones by radix, others packed with their place."""
-    most = int(codes.max()) if len(codes) else 0
-    if most < 1 << 16:
-        return np.argsort(codes.astype(np.uint8 if most < 256 else np.uint16), kind="stable")
-    bits = (len(codes) - 1).bit_length()
-    if most.bit_length() + bits > 62:
-        return np.argsort(codes, kind="stable")
-    packed = codes.astype(np.int64, copy=False) << bits
-    for start in range(0, len(packed), CACHED):
-        part = packed[start : start + CACHED]
-        part |= np.arange(start, start + len(part))
-    packed.sort()
-    packed &= (1 << bits) - 1
-    return packed
+def _wide(data: Array) -> Array:
+    """Integers as int64, before something is calculated with them."""
+    return data.astype(np.int64, copy=False) if data.dtype.kind == "i" else data
 
 
-def number(table: Array, places: Array, first: int = 0) -> None:
-    """Write first, first + 1, ... at the places, in parts whose numbers stay in the cache."""
-    for start in range(0, len(places), CACHED):
-        part = places[start : start + CACHED]
-        table[part] = np.arange(first + start, first + start + len(part))
+def spelt(ranks: Array | range) -> Array:
+    """Ranks as int64."""
+    if isinstance(ranks, range):
+        return np.arange(ranks.start, ranks.stop, ranks.step, dtype=np.int64)
+    return _wide(ranks)
 
 
 def group_sum(codes: Array, channel: Array, groups: int, counts: Array) -> Array:
@@ -89,11 +78,11 @@ def group_sum(codes: Array, channel: Array, groups: int, counts: Array) -> Array
     largest = int(counts.max()) if groups else 0
     if channel.dtype.kind == "f":
         if largest <= 2 * math.log2(len(codes) + 2):
-            return np.bincount(codes, weights=channel, minlength=groups)
+            return tally(codes, groups, channel)
         return _float_group_sum(codes, channel, groups, counts)
     low, high = (int(channel.min()), int(channel.max())) if len(channel) else (0, 0)
     if max(-low, high) * largest < EXACT_SUM:
-        return np.bincount(codes, weights=channel, minlength=groups).astype(np.int64)
+        return tally(codes, groups, channel).astype(np.int64)
     if max(-low, high) * largest < 1 << 63:
         whole = np.zeros(groups, dtype=np.int64)
         np.add.at(whole, codes, channel)
@@ -107,14 +96,10 @@ def _float_group_sum(codes: Array, channel: Array, groups: int, counts: Array) -
     total = np.zeros(groups)
     present = np.flatnonzero(counts)
     starts = np.cumsum(counts[present]) - counts[present]
-    ordered = channel if _ascending(codes) else channel[order_of(codes)]
+    ordered = channel if growing(codes, strictly=False) else channel[order_of(codes)]
     if len(present):
         total[present] = np.add.reduceat(ordered, starts)
     return total
-
-
-def _ascending(codes: Array) -> bool:
-    return bool(np.all(codes[1:] >= codes[:-1]))
 
 
 def by_group(
@@ -128,7 +113,7 @@ def by_group(
     if len(keys) and keys.min() < 0:
         inside = keys >= 0
         keys, channels = keys[inside], [channel[inside] for channel in channels]
-    counts = np.bincount(keys, minlength=groups)
+    counts = tally(keys, groups)
     return Totals(counts, [group_sum(keys, c, groups, counts) for c in channels], queries)
 
 
@@ -137,9 +122,10 @@ def _total(channel: Array, counts: Array) -> Array:
         return np.array([np.sum(channel)])
     if channel.dtype != object and len(channel):
         largest = total = 0
-        for part in cached_parts(channel):  # a sum that wraps is not used
-            largest = max(largest, -int(part.min()), int(part.max()))
-            total += int(part.sum())
+        for part in parts(len(channel)):
+            some = channel[part]
+            largest = max(largest, -int(some.min()), int(some.max()))
+            total += int(some.sum(dtype=np.int64))  # a sum that wraps is not used
         if largest * len(channel) < 1 << 63:
             return np.array([total])
     return group_sum(np.zeros(len(channel), dtype=np.int64), channel, 1, counts)
@@ -149,24 +135,36 @@ def _total(channel: Array, counts: Array) -> Array:
 class Order:
     """One inequality: ranks of keys and queries, below ``size``; ``inclusive`` is ``<=``.
 
-    ``major`` is given where the ranks are those of a lexicographic order whose last part grows
-    with the position: a stable order by ``major`` is their order, and no two are equal.
+    Ranks that are the positions are a range. ``major`` is given where the ranks are those of a
+    lexicographic order whose last part grows with the position: a stable order by ``major`` is
+    their order, and no two are equal.
     """
 
-    keys: Array
-    queries: Array
+    keys: Array | range
+    queries: Array | range
     size: int
     inclusive: bool
     major: Array | None = None
 
+    @property
+    def own(self) -> bool:
+        """Whether every key is its own query."""
+        return self.queries is self.keys
+
     @staticmethod
-    def of(keys: Array, queries: Array, size: int, *, greater: bool, inclusive: bool) -> Order:
+    def of(
+        keys: Array | range,
+        queries: Array | range,
+        size: int,
+        *,
+        greater: bool,
+        inclusive: bool,
+    ) -> Order:
         """``>`` and ``>=`` are ``<`` and ``<=`` of the reversed ranks."""
         if not greater:
             return Order(keys, queries, size, inclusive)
-        reversed_keys = size - 1 - keys
-        same = keys is queries
-        return Order(reversed_keys, reversed_keys if same else size - 1 - queries, size, inclusive)
+        back = _reversed(keys, size)
+        return Order(back, back if keys is queries else _reversed(queries, size), size, inclusive)
 
     def then(self, second: Order, *, alone: bool) -> Order | None:
         """First by this order, ties by the second; None if the ranks would be too large.
@@ -176,14 +174,22 @@ class Order:
         """
         size = self.size * second.size
         major = self.keys if growing(second.keys) else None
-        own = self.queries is self.keys and second.queries is second.keys
-        if own and alone and major is not None:
+        if isinstance(major, range):
+            major = spelt(major)
+        if self.own and second.own and alone and major is not None:
             return Order(major, major, NEVER_A_TABLE, second.inclusive, major)
         if size >= 1 << 62:
             return None
-        keys = self.keys * second.size + second.keys
-        queries = keys if own else self.queries * second.size + second.queries
+        keys = spelt(self.keys) * second.size + spelt(second.keys)
+        own = self.own and second.own
+        queries = keys if own else spelt(self.queries) * second.size + spelt(second.queries)
         return Order(keys, queries, size, second.inclusive, major)
+
+
+def _reversed(ranks: Array | range, size: int) -> Array | range:
+    if isinstance(ranks, range):
+        return range(size - 1 - ranks.start, size - 1 - ranks.stop, -ranks.step)
+    return size - 1 - _wide(ranks)
 
 
 def by_order(
@@ -194,10 +200,36 @@ def by_order(
     channels: Sequence[Array],
 ) -> Totals:
     """One inequality within groups: running sums in the order of the keys' ranks."""
+    if order.own and order.major is None and growing(order.keys):
+        if keys is None and isinstance(order.keys, range):
+            return _prefixes(order, channels)
+        if keys is not None and queries is keys and not channels and groups <= PART:
+            return _earlier(keys, groups, order)
     count = len(order.keys) + len(order.queries)
     if groups * order.size <= TABLE * count + ROOM:
         return _by_table(keys, queries, groups, order, channels)
     return _by_sort(keys, queries, order, channels)
+
+
+def _prefixes(order: Order, channels: Sequence[Array]) -> Totals:
+    """The keys before each position, and perhaps its own."""
+    count, first = len(order.keys), 1 if order.inclusive else 0
+    counts = np.arange(first, first + count, dtype=integer_type(0, count + first))
+    sums = [running_sums(channel) for channel in channels]
+    if not order.inclusive:
+        sums = [np.concatenate([np.zeros(1, dtype=s.dtype), s[:-1]]) for s in sums]
+    return Totals(counts, sums)
+
+
+def _earlier(keys: Array, groups: int, order: Order) -> Totals:
+    """How many keys of its group are before each position; a group of -1 selects nothing."""
+    first = 1 if order.inclusive else 0
+    if int(keys.min(initial=0)) >= 0:
+        return Totals(occurrences(keys, groups, first), [])
+    inside = np.flatnonzero(keys >= 0)
+    counts = np.zeros(len(keys), dtype=integer_type(0, len(keys) + 1))
+    counts[inside] = occurrences(keys[inside], groups, first)
+    return Totals(counts, [])
 
 
 def _by_table(
@@ -207,15 +239,15 @@ def _by_table(
     order: Order,
     channels: Sequence[Array],
 ) -> Totals:
-    size = order.size
-    cells = order.keys if keys is None else keys * size + order.keys
+    size, wanted = order.size, spelt(order.queries)
+    cells = spelt(order.keys) if keys is None else _wide(keys) * size + spelt(order.keys)
     if keys is not None and len(keys) and keys.min() < 0:
         inside = keys >= 0
         cells, channels = cells[inside], [channel[inside] for channel in channels]
     shape = (groups, size)
     distinct = len(cells) == groups * size and _counting(cells)
-    column = order.queries if order.inclusive else order.queries - 1
-    row = column if queries is None else np.where(queries < 0, 0, queries) * size + column
+    column = wanted if order.inclusive else wanted - 1
+    row = column if queries is None else np.where(queries < 0, 0, _wide(queries)) * size + column
     nothing = column < 0 if queries is None else (column < 0) | (queries < 0)
     some_nothing = bool(nothing.any())
     row = np.where(nothing, 0, row) if some_nothing else row
@@ -245,14 +277,14 @@ def _counting(codes: Array) -> bool:
 
 def running_sums(rows: Array) -> Array:
     """Inclusive running sums along the last axis: exact for integers and objects, else
-    compensated (each error of the running sum is known exactly, and summed beside it)."""
+    compensated (each error of the running sum is known exactly, and summed beside it).
+
+    Sums of integers have the narrowest type that cannot be left.
+    """
     if rows.dtype == object:
         return np.asarray(np.cumsum(rows, axis=-1))
     if rows.dtype.kind != "f":
-        largest = int(np.abs(rows).max()) if rows.size else 0
-        if largest * max(1, rows.shape[-1]) >= 1 << 63:
-            rows = rows.astype(object)
-        return np.asarray(np.cumsum(rows, axis=-1))
+        return _whole_running_sums(rows)
     if not np.isfinite(rows).all():
         return _scan(rows)
     running = np.cumsum(rows, axis=-1)
@@ -261,6 +293,24 @@ def running_sums(rows: Array) -> Array:
     grown = running - before
     error = (before - (running - grown)) + (rows - grown)
     return np.asarray(running + np.cumsum(error, axis=-1))
+
+
+def _whole_running_sums(rows: Array) -> Array:
+    low, high = (int(rows.min()), int(rows.max())) if rows.size else (0, 0)
+    largest = max(-low, high) * max(1, rows.shape[-1])
+    if largest >= 1 << 63:
+        return np.asarray(np.cumsum(rows.astype(object), axis=-1))
+    dtype = integer_type(-largest, largest)
+    if rows.ndim > 1:
+        return np.asarray(np.cumsum(rows, axis=-1, dtype=dtype))
+    running = np.empty(len(rows), dtype=dtype)
+    total = dtype.type(0)
+    for part in parts(len(rows)):
+        some = running[part]
+        np.cumsum(rows[part], dtype=dtype, out=some)
+        some += total
+        total = some[-1]
+    return running
 
 
 def _scan(rows: Array) -> Array:
@@ -299,13 +349,15 @@ class Sorted:
 
 def sort(keys: Array | None, queries: Array | None, order: Order) -> Sorted:
     """Keys by group, then rank; queries as ranges of them."""
-    own = queries is keys and order.queries is order.keys
+    own = queries is keys and order.own
     complete = keys is None or int(keys.min(initial=0)) >= 0
     if own and complete and (order.major is not None or growing(order.keys)):
         return _own_places(keys, order)
     size = order.size
-    cells = order.keys if keys is None else np.where(keys < 0, -1, keys * size + order.keys)
-    if keys is not None and _ascending(order.keys):
+    ranks = spelt(order.keys)
+    keys, queries = (None if codes is None else _wide(codes) for codes in (keys, queries))
+    cells = ranks if keys is None else np.where(keys < 0, -1, keys * size + ranks)
+    if keys is not None and growing(ranks, strictly=False):
         place = order_of(keys if complete else keys + 1)
     elif keys is None and order.major is not None:
         place = order_of(order.major)
@@ -327,7 +379,8 @@ def sort(keys: Array | None, queries: Array | None, order: Order) -> Sorted:
             if lost.any():
                 stop[lost] = start[lost] = 0
         return Sorted(place, start, stop)
-    wanted = order.queries if queries is None else queries * size + order.queries
+    wanted = spelt(order.queries)
+    wanted = wanted if queries is None else queries * size + wanted
     stop = np.searchsorted(ordered, wanted, side=side)
     if queries is None:
         return Sorted(place, np.zeros_like(stop), stop)
@@ -346,18 +399,13 @@ def _own_places(keys: Array | None, order: Order) -> Sorted:
     elif major is None:
         place = order_of(keys)
     else:
-        place = order_of(keys * (int(major.max(initial=0)) + 1) + major)
-    stop = np.empty_like(place)
+        place = order_of(_wide(keys) * (int(major.max(initial=0)) + 1) + major)
+    stop = np.empty(len(place), dtype=integer_type(0, len(place) + 1))
     number(stop, place, 1 if order.inclusive else 0)
     if keys is None:
         return Sorted(place, np.zeros_like(place), stop)
-    sizes = np.bincount(keys)
-    return Sorted(place, (np.cumsum(sizes) - sizes)[keys], stop)
-
-
-def growing(ranks: Array) -> bool:
-    """Whether every rank is greater than the one before."""
-    return bool(np.all(ranks[1:] > ranks[:-1]))
+    sizes = tally(keys, int(keys.max(initial=-1)) + 1)
+    return Sorted(place, looked_up((np.cumsum(sizes) - sizes).astype(stop.dtype), keys), stop)
 
 
 def _group_starts(groups: Array) -> Array:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from raspire.errors import RaspError
-from raspire.evaluate.columns import Column, assemble
+from raspire.evaluate.columns import Column, assemble, numbered
 from raspire.evaluate.kernels import Totals
+from raspire.evaluate.parts import integer_type, looked_up
 from raspire.evaluate.payload import Payload
 from raspire.evaluate.positions import Array
 
@@ -29,17 +30,17 @@ def means(totals: Totals, pay: Payload, count: int, default: Column, explain: Ex
     filled = bool(some.all())
     if totals.row is None and filled:
         found, bad = pay.finish(totals.counts, totals.sums)
-        _refuse(bad, np.arange(count), None, explain)
+        _refuse(bad, None, None, explain)
         return found
     row = np.arange(count) if totals.row is None else totals.row
-    missing = (row < 0) if filled else (row < 0) | ~some[row]
+    missing = (row < 0) if filled else (row < 0) | ~looked_up(some, row)
     on = np.flatnonzero(~missing) if missing.any() else None
     if on is not None and len(on) == 0:
         return default.stretched(count)
     kept = totals if filled else Totals(totals.counts[some], [s[some] for s in totals.sums])
     found, bad = pay.finish(kept.counts, kept.sums)
     used = row if on is None else row[on]
-    used = used if filled else (np.cumsum(some) - 1)[used]
+    used = used if filled else looked_up(numbered(some), used)
     _refuse(bad, used, on, explain)
     return filled_up(found.take(used), on, np.flatnonzero(missing), default)
 
@@ -60,9 +61,12 @@ def _one(totals: Totals, pay: Payload, default: Column, explain: Explain) -> Col
     return found
 
 
-def _refuse(bad: Array | None, used: Array, on: Array | None, explain: Explain) -> None:
-    if bad is not None and bad[used].any():
-        first = int(np.flatnonzero(bad[used])[0])
+def _refuse(bad: Array | None, used: Array | None, on: Array | None, explain: Explain) -> None:
+    if bad is None or not bad.any():
+        return
+    bad = bad if used is None else bad[used]
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
         raise explain(first if on is None else int(on[first]))
 
 
@@ -70,4 +74,8 @@ def counts(totals: Totals, count: int) -> Column:
     """How many keys each query selects."""
     if totals.row is None and len(totals.counts) == 1 and count != 1:
         return Column("i", totals.counts, length=count)
-    return Column("i", totals.spread().counts.astype(np.int64, copy=False))
+    if totals.row is None:
+        return Column("i", totals.counts)
+    most = int(totals.counts.max(initial=0))
+    narrow = Totals(totals.counts.astype(integer_type(0, most)), [], totals.row)
+    return Column("i", narrow.spread().counts, bounds=(0, most))

@@ -19,11 +19,14 @@ from raspire.evaluate.columns import (
     BOOL,
     EXACT_FLOAT,
     FLOAT,
+    INT,
     Column,
     assemble,
     constant,
     from_values,
+    integers,
 )
+from raspire.evaluate.parts import integer_type, looked_up, parts, tally, typed
 from raspire.evaluate.positions import Array
 from raspire.evaluate.reference import exact_rule, not_numbers
 
@@ -94,7 +97,7 @@ def _booleans(values: Column, rasp: bool, arithmetic: Arithmetic) -> Payload:
         alike = np.flatnonzero(same)
         return assemble(len(total), [(alike, truth.take(alike)), (apart, means)]), None
 
-    return Payload([values.data.astype(np.int64)], finish)
+    return Payload([integers(values)], finish)
 
 
 def _integers(values: Column, rasp: bool, arithmetic: Arithmetic) -> Payload:
@@ -115,14 +118,20 @@ def whole_means(total: Array, counts: Array, rasp: bool, arithmetic: Arithmetic)
         if not rasp and not (total % counts).any():
             return Column("i", total // counts)
         return _exact_means(total, counts, rasp, arithmetic)
-    means = total / counts
-    # Numbers this small are exact as floats, so this finds what % would, at a third of the time.
-    whole = counts == 1 if rasp else np.rint(means) * counts == total
-    if whole.all():
-        return Column("i", means.astype(np.int64))
-    if not whole.any():
+    means = np.empty(len(total))
+    tags = np.empty(len(total), dtype=np.uint8)
+    for part in parts(len(total)):
+        s, n, mean = total[part], counts[part], means[part]
+        np.divide(s, n, out=mean)
+        # Numbers this small are exact as floats: this finds what % would, at a third of the time.
+        whole = n == 1 if rasp else np.rint(mean) * n == s
+        np.subtract(FLOAT, whole, out=tags[part], casting="unsafe")
+    most = int(tags.max(initial=INT))
+    if most == INT:
+        return Column("i", typed(means, integer_type(low, high)))
+    if tags.min() == FLOAT:
         return Column("f", means)
-    return Column("m", means, tags=np.where(whole, np.uint8(1), np.uint8(2)))
+    return Column("m", means, tags=tags)
 
 
 def _exact_means(total: Array, counts: Array, rasp: bool, arithmetic: Arithmetic) -> Column:
@@ -167,6 +176,7 @@ def _scale(data: Array) -> float:
 
 def _equal(counts: Array, codes: Array, squares: Array) -> Array:
     """Whether all selected codes are one: by the sum of codes and that of their squares."""
+    codes, squares = (c.astype(np.int64) if c.dtype.kind == "i" else c for c in (codes, squares))
     code = codes // np.maximum(counts, 1)
     return np.asarray((code * counts == codes) & (squares == code * codes))
 
@@ -206,25 +216,26 @@ def _mixed(values: Column, rasp: bool, arithmetic: Arithmetic) -> Payload:
 
 def _coded(values: Column, rasp: bool, arithmetic: Arithmetic) -> Payload:
     codes, vocabulary = values.coded()
-    present = np.bincount(codes, minlength=len(vocabulary)) > 0
+    present = tally(codes, len(vocabulary)) > 0
     kept = [vocabulary[i] for i in np.flatnonzero(present).tolist()]
-    codes = (np.cumsum(present) - 1)[codes]
+    codes = looked_up(np.cumsum(present) - 1, codes)
     number = np.array([arithmetic.number(v) for v in kept], dtype=np.bool_)
     exact = all(not isinstance(v, float) or np.isfinite(v) for v in kept)
     table = np.empty(len(kept), dtype=object)
     table[:] = [_summand(v, exact) if arithmetic.number(v) else 0 for v in kept]
-    floats = np.array([isinstance(v, float) for v in kept], dtype=np.int64)
+    floats = np.array([isinstance(v, float) for v in kept], dtype=np.int8)
     squares = codes * codes
     if len(kept) ** 2 * len(codes) >= SQUARES:
         squares = squares.astype(object)
     channels = [codes, squares]
     if number.any():
-        channels += [table[codes], (~number).astype(np.int64)[codes], floats[codes]]
+        tables = (table, (~number).astype(np.int8), floats)
+        channels += [looked_up(each, codes) for each in tables]
 
     def finish(counts: Array, sums: list[Array]) -> tuple[Column, Array | None]:
         one = counts == 1 if rasp else _equal(counts, sums[0], sums[1]).astype(np.bool_)
         at = np.flatnonzero(one)
-        found = Column("c", (sums[0][at] // counts[at]).astype(np.int64), vocabulary=kept)
+        found = Column("c", sums[0][at] // counts[at], vocabulary=kept)
         if len(at) == len(counts):
             return found, None
         bad = ~one if not number.any() else ~one & (sums[3] > 0)

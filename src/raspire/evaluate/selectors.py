@@ -81,17 +81,20 @@ class Clause:
     @property
     def unconditional(self) -> bool:
         """Whether every key is selected."""
-        return not (self.equal or self.unequal or self.key_filters or self.query_filters) and (
-            self.hardmax is None
-        )
+        return not self.equal and self.only_equal
+
+    @property
+    def only_equal(self) -> bool:
+        """Whether equalities are all that it asks."""
+        return self.hardmax is None and not (self.unequal or self.key_filters or self.query_filters)
 
     @property
     def fetch(self) -> SOp | None:
         """The address, where the clause is ``select(indices, address, "==")`` alone."""
-        if len(self.equal) != 1 or self.unequal or self.key_filters or self.query_filters:
+        if len(self.equal) != 1 or not self.only_equal:
             return None
         keys, queries = self.equal[0]
-        return queries if isinstance(keys, Indices) and self.hardmax is None else None
+        return queries if isinstance(keys, Indices) else None
 
 
 def clauses(selector: Selector) -> list[Clause] | None:

@@ -68,6 +68,18 @@ class Store:
             return stored.at(positions)
         return self.leaf(node, positions)
 
+    def span(self, node: SOp, start: int, stop: int) -> Column | None:
+        """A node at start, ..., stop-1, if it is stored for all positions from one to another."""
+        stored = self.tokens if isinstance(node, Tokens) else self.stored.get(node)
+        if stored is None:
+            return self.leaf(node, Span(start, stop)) if not node.args else None
+        if not isinstance(stored.positions, Span):
+            return None
+        first = stored.positions.start
+        if start < first or stop > stored.positions.stop:
+            return None
+        return stored.column.take(slice(start - first, stop - first))
+
     def leaf(self, node: SOp, positions: Positions) -> Column:
         """The tokens, the indices or a constant at some positions."""
         if isinstance(node, Tokens):
