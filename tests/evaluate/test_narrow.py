@@ -1,0 +1,209 @@
+"""Integers are stored as narrowly as their bounds allow: whatever is done with them, none wraps."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from raspire import (
+    aggregate,
+    elementwise,
+    full,
+    hardmax,
+    indicator,
+    indices,
+    length,
+    select,
+    selector_width,
+    tokens,
+)
+from raspire.errors import RaspError
+from raspire.evaluate import evaluate, kernels, parts, ranking, reference
+from raspire.evaluate.columns import Column, from_values
+from raspire.evaluate.ranking import Ranking, occurrences, order_of
+from raspire.library.sequences import sort, sort_by_frequency
+from tests.evaluate.programs import Generator, agree
+
+N = 150
+LETTERS = "".join(chr(0x100 + i) for i in range(120))
+
+PREVIOUS = select(indices, indices - 1, "==")
+TWO_KEYS = select(tokens, tokens, "==") & select(indices // 2, indices // 2, "==")
+SAME_BEFORE = select(tokens, tokens, "==") & select(indices, indices, "<")
+LARGER_BEFORE = select(tokens, tokens, ">") & select(indices, indices, "<")
+PROGRAMS = {
+    "two keys": selector_width(TWO_KEYS),
+    "text, two keys": aggregate(TWO_KEYS, tokens, "none"),
+    "pairs of values": selector_width(select(tokens, tokens, "==")) * 2 + indices,
+    "a default that is wider": aggregate(PREVIOUS, indices % 100, 1000),
+    "the last before, in each group": aggregate(
+        hardmax(indices, among=SAME_BEFORE), indices * 3, -500
+    ),
+    "the last of each group": aggregate(
+        hardmax(indices, among=select(tokens, tokens, "==")), indices * 300, -5
+    ),
+    "dominance": selector_width(LARGER_BEFORE),
+    "sums before": aggregate(SAME_BEFORE, indices * 200, 0),
+    "an opaque function of two": elementwise(lambda a, b: f"{a}, {b}", tokens, indices % 130),
+    "products": (indices - 64) * (indices + 64) * (indices - 3),
+    "remainders": (indices * 127) % 120 + (indices * 127) // 7,
+    "greater": aggregate(select(indices, indices, ">"), indices % 128, 7),
+    "steps": aggregate(select(indices, length - 1 - 2 * indices, "=="), tokens, 0),
+    "windows": selector_width(
+        select(indices, indices - 3, ">=") & select(indices, indices + 120, "<")
+    ),
+    "sort": sort(),
+    "by frequency": sort_by_frequency(),
+    "descending": aggregate(
+        select(
+            selector_width(
+                select(tokens, tokens, ">")
+                | (select(tokens, tokens, "==") & select(indices, indices, "<"))
+            ),
+            indices,
+            "==",
+        ),
+        tokens,
+    ),
+}
+
+
+def inputs():
+    rng = random.Random(7)
+    yield list(range(N))
+    yield [(5 * i) % 128 for i in range(N)]
+    yield [rng.choice((127, -127, 128, -128, 0, 1)) for _ in range(N)]
+    yield [rng.randint(-60, 60) for _ in range(N)]
+    yield [rng.choice((32767, -32768, 2**31, 0)) for _ in range(N)]
+    yield list(LETTERS) + [rng.choice(LETTERS) for _ in range(N - 120)]
+
+
+@pytest.mark.parametrize("part", [1 << 15, 7])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_equal_the_reference(name, part, monkeypatch):
+    for module in (parts, kernels, ranking):
+        monkeypatch.setattr(module, "PART", part)
+    for given in inputs():
+        try:
+            expected = reference(PROGRAMS[name], given)
+        except RaspError:  # text has no product
+            assert not isinstance(given[0], int)
+            continue
+        assert agree(evaluate(PROGRAMS[name], given), expected, 1.0), given
+        if isinstance(given[0], int):
+            narrow = Column("i", np.array(given, dtype=parts.integer_type(min(given), max(given))))
+            found = evaluate(PROGRAMS[name], narrow).values()
+            assert agree(found, expected, 1.0), (narrow.data.dtype, given)
+            array = evaluate(PROGRAMS[name], np.array(given))
+            assert np.allclose(array, expected, rtol=1e-12, atol=0), given
+            assert agree(array.tolist(), expected, 1.0) or array.dtype.kind == "f", given
+
+
+@pytest.mark.slow
+def test_random_programs_on_longer_inputs(monkeypatch):
+    """Enough values for codes and counts beyond one byte."""
+    equal = 0
+    for seed in range(400):
+        rng = random.Random(seed)
+        program = Generator(rng).sop(rng.randint(2, 4))
+        size = rng.randint(130, 170)
+        pool = rng.choice((range(-64, 64), range(200), LETTERS, (0, 1), (-128, 127, 255, 3)))
+        given = [rng.choice(list(pool)) for _ in range(size)]
+        try:
+            expected = reference(program, given)
+        except RaspError:
+            continue
+        assert agree(evaluate(program, given), expected, 1.0), (seed, given)
+        equal += 1
+    assert equal > 150
+
+
+def test_types_follow_bounds():
+    assert column_type(evaluate(tokens + 0, Column("i", np.arange(100)))) == np.int8
+    assert column_type(evaluate(tokens * 2, Column("i", np.arange(100)))) == np.int16
+    assert column_type(evaluate(-tokens, Column("i", np.array([-128, 1], np.int8)))) == np.int16
+    assert column_type(evaluate(indicator(tokens > 0), Column("i", np.arange(100)))) == np.int8
+    assert column_type(from_values(list(LETTERS[:50]))) == np.int8
+    assert column_type(from_values([chr(i) for i in range(0x100, 0x100 + 200)])) == np.int16
+
+
+def column_type(column):
+    return column.data.dtype
+
+
+def test_arrays_come_back_as_int64_and_are_never_the_input():
+    given = np.arange(50)
+    for program in (tokens, +tokens, aggregate(PREVIOUS, tokens), tokens + 0):
+        found = evaluate(program, given)
+        assert found.dtype == np.int64
+        assert not np.may_share_memory(found, given)
+    reverse = evaluate(aggregate(select(indices, length - 1 - indices, "=="), tokens), given)
+    assert reverse.tolist() == given[::-1].tolist()
+    assert not np.may_share_memory(reverse, given)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
+def test_arrays_of_narrow_integers(dtype):
+    limits = np.iinfo(dtype)
+    given = np.array([limits.min, limits.max, 1, limits.min, 0], dtype=dtype)
+    listed = given.tolist()
+    for program in (
+        tokens * 2 - 1, -tokens, abs(tokens), sort(), aggregate(full, tokens),
+        aggregate(select(indices, indices, "<="), tokens), tokens - indices * 100,
+        selector_width(select(tokens, tokens, "<")),
+    ):  # fmt: skip
+        found, expected = evaluate(program, given), reference(program, listed)
+        assert np.allclose(found, expected, rtol=1e-12, atol=0)
+
+
+def test_the_ends_of_int64():
+    most = 2**63 - 1
+    for given in ([most, most - 1, 0], [-most, 5, -most], [most, -most, 1]):
+        for program in (
+            selector_width(select(tokens, tokens - 0, "<=")),
+            selector_width(select(tokens, indices, "<")),
+            selector_width(select(indices, tokens, "<")),
+            selector_width(select(indices, tokens, "==")),
+            sort(), -tokens, tokens + 1, tokens * tokens,
+        ):  # fmt: skip
+            assert evaluate(program, given) == reference(program, given), given
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 1000, 200_000])
+@pytest.mark.parametrize("most", [1, 30, 2000, 70_000, 2**40])
+def test_orders_are_stable(size, most):
+    rng = np.random.default_rng(size)
+    codes = rng.integers(0, most, size)
+    codes[: size // 2] //= 7
+    expected = np.argsort(codes, kind="stable")
+    assert np.array_equal(order_of(codes), expected)
+    found = Ranking(codes)
+    assert np.array_equal(found.places, expected)
+    assert np.array_equal(found.inverse()[expected], np.arange(size))
+    if (ascending := found.ascending()) is not None:
+        assert np.array_equal(ascending, np.sort(codes))
+
+
+@pytest.mark.parametrize("size", [0, 1, 130, 100_000])
+@pytest.mark.parametrize("groups", [1, 3, 127, 300])
+def test_occurrences_count_within_groups(size, groups):
+    codes = np.random.default_rng(size).integers(0, groups, size)
+    found = occurrences(codes, groups, 1)
+    seen = [0] * groups
+    for code, number in zip(codes.tolist(), found.tolist(), strict=True):
+        seen[code] += 1
+        assert number == seen[code]
+
+
+def test_steps_are_columns():
+    for start, step, count in ((0, 1, 5), (4, -1, 5), (7, 3, 1), (-2, 5, 4), (0, 1, 0)):
+        listed = [start + step * i for i in range(count)]
+        column = Column.stepping(start, step, count)
+        assert column.values() == listed
+        assert column.take(slice(1, 3)).values() == listed[1:3]
+        assert column.take(slice(None, None, -1)).values() == listed[::-1]
+        if count > 2:
+            assert column.take(np.array([2, 0])).values() == [listed[2], listed[0]]
+            assert column.exact_bounds() == (min(listed), max(listed))
