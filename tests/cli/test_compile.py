@@ -132,6 +132,7 @@ def test_a_length_beyond_reason_is_refused_at_once(source, tokens):
         run(compile_command, source, *tokens, "--max-length", 99_999_999)
 
 
+@pytest.mark.slow
 def test_a_long_network_is_verified_on_few_long_inputs(source):
     result = run(compile_command, source, "--alphabet", "ab", "--max-length", 1500, "--json")
     assert json.loads(result.output)["verified"]["inputs"] < 4200 + 40

@@ -116,7 +116,7 @@ LIBRARY = {
 }
 
 
-@pytest.mark.parametrize("length", [5, 80])
+@pytest.mark.parametrize("length", [5, pytest.param(80, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [*LIBRARY, "sort"])
 def test_its_own_library_compiles_smaller_and_exactly(name, length):
     if name == "sort":

@@ -58,7 +58,7 @@ def test_brackets_on_inputs_half_of_which_are_balanced(name):
         assert report.holds, report.wrong
 
 
-@pytest.mark.parametrize("length", [5, 80])
+@pytest.mark.parametrize("length", [5, pytest.param(80, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PEERS)
 def test_no_deeper_and_no_wider_than_the_peers(name, length):
     program, alphabet = PEERS[name]

@@ -221,7 +221,7 @@ def check(case, seed):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), st.integers(0, 99))
 def test_random_programs_equal_the_reference_or_do_not_fire(case, seed):
     check(case, seed)

@@ -133,7 +133,7 @@ def test_random_programs(arithmetic, cramped, capsys, monkeypatch):
     if cramped:
         cramp(monkeypatch, cramped)
 
-    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
     @given(SEEDS)
     def run(seed):
         tally.check(seed, arithmetic)

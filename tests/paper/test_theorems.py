@@ -16,6 +16,9 @@ from raspire.program.embedding import tokens
 from raspire.verify.certificate import Certificate
 
 SLOW = {
+    "block-pre-norm",
+    "sort-pairs",
+    "sort-wide",
     "match2",
     "match3",
     "match3-pairs",

@@ -90,7 +90,7 @@ def expressions():
     return st.recursive(leaf, grow, max_leaves=4)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     expressions(),
     st.lists(st.tuples(st.integers(2, 6), st.integers(-4, 24)), max_size=3),
@@ -117,7 +117,7 @@ def test_normal_form_says_what_numpy_says(expression, box, base):
     np.testing.assert_array_equal(values(found, split_digits(space, digits), count), expected)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     expressions(),
     expressions(),

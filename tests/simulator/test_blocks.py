@@ -43,6 +43,7 @@ def random_block(seed, *, d=6, heads=2, hidden=5, act="gelu", gated=False, norm=
 
 @pytest.mark.parametrize("order", ["post", "pre"])
 @pytest.mark.parametrize("norm", ["layer", "rms"])
+@pytest.mark.slow
 def test_every_kind_of_block_runs_in_u(order, norm):
     x = np.random.default_rng(1).normal(size=(4, 6))
     for act, gated, mask in itertools.product(ACTIVATIONS, (False, True), ("none", "padding")):

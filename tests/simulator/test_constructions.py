@@ -30,6 +30,7 @@ shapes = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(
     shapes,
     st.booleans(),

@@ -78,7 +78,8 @@ class Column:
         bounds: tuple[int, int] | None = None,
     ) -> None:
         if kind == "c":
-            data = typed(data, integer_type(0, len(vocabulary or ())))
+            assert vocabulary is not None
+            data = typed(data, integer_type(0, len(vocabulary)))
         self.kind = kind
         self._data: Array | None = data
         self._form: Callable[[], Array] | None = None
@@ -135,8 +136,10 @@ class Column:
     @property
     def nbytes(self) -> int:
         """The bytes of the stored arrays."""
-        arrays = (self._data, self.tags, self.ranking)
-        return sum(array.nbytes for array in arrays if array is not None)
+        found = 0 if self._data is None else self._data.nbytes
+        if self.tags is not None:
+            found += self.tags.nbytes
+        return found if self.ranking is None else found + self.ranking.nbytes
 
     def bounds(self) -> tuple[int, int]:
         """Bounds of a column of integers or booleans (the exact ones unless seeded)."""
@@ -150,7 +153,11 @@ class Column:
             return self.bounds()
         if len(self.data) == 0:
             return 0, 0
-        found = [(self.data[p].min(), self.data[p].max()) for p in parts(len(self.data))]
+        if len(self.data) == 1:
+            self._bounds = int(self.data[0]), int(self.data[0])
+            return self._bounds
+        data = self.data
+        found = [(data[p].min(), data[p].max()) for p in parts(len(data))]
         self._bounds = int(min(low for low, _ in found)), int(max(high for _, high in found))
         return self._bounds
 

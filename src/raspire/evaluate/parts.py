@@ -18,9 +18,13 @@ from raspire.evaluate.positions import Array
 PART = 1 << 15
 """Values in a part: a few arrays of them fit the second cache of common processors."""
 
+_INT8, _INT16, _INT32, _INT64 = map(np.dtype, ("int8", "int16", "int32", "int64"))
+
 
 def parts(length: int) -> Iterator[slice]:
     """The slices of all parts of an array of this length."""
+    if 0 < length <= PART:
+        return iter((slice(0, length),))
     return (slice(start, min(start + PART, length)) for start in range(0, length, PART))
 
 
@@ -31,10 +35,11 @@ def integer_type(low: int, high: int) -> np.dtype[Any]:
     (dtype('int8'), dtype('int16'), dtype('int32'))
     """
     most = max(-low, high)
-    for bits in (8, 16, 32):
-        if most < 1 << (bits - 1):
-            return np.dtype(f"int{bits}")
-    return np.dtype(np.int64)
+    if most < 1 << 7:
+        return _INT8
+    if most < 1 << 15:
+        return _INT16
+    return _INT32 if most < 1 << 31 else _INT64
 
 
 def in_parts(form: Callable[..., Any], *arrays: Array, dtype: Any = None) -> Array:
