@@ -4,7 +4,7 @@ from time import perf_counter
 
 import pytest
 
-from raspire import aggregate, indices, select, tokens
+from raspire import aggregate, indices, select, selector_width, tokens
 from raspire.errors import RaspValueError
 from raspire.evaluate import explain
 from raspire.program.printing import expression, expressions
@@ -57,3 +57,13 @@ def test_a_walk_of_a_selector_does_not_enter_what_it_compares():
 def test_a_length_that_no_input_has_is_refused(length):
     with pytest.raises(RaspValueError, match=f"found: +{length:,}"):
         explain(tokens, length)
+
+
+def test_a_sort_is_a_look_up_by_rank():
+    from raspire.library.sequences import sort, sort_by_frequency
+
+    for program in (sort(), sort_by_frequency()):
+        assert [s.plan for s in explain(program, 100).steps][-1] == "look-up by rank"
+    ranks = selector_width(select(tokens, tokens, "<"))  # equal tokens have equal ranks
+    found = explain(aggregate(select(ranks, indices, "=="), tokens), 100)
+    assert found.steps[-1].plan == "group by 1 key"

@@ -217,3 +217,12 @@ def test_steps_are_columns():
         if count > 2:
             assert column.take(np.array([2, 0])).values() == [listed[2], listed[0]]
             assert column.exact_bounds() == (min(listed), max(listed))
+
+
+def test_sums_in_parts_are_those_of_python():
+    values = np.arange(-3, 2 * parts.PART + 5)
+    assert aggregate(full, tokens)(values)[0] == sum(map(int, values)) / len(values)
+    large = np.full(parts.PART + 7, 2**62)
+    large[0] += 2
+    total = sum(map(int, large))
+    assert aggregate(full, tokens)(large)[0] == total / len(large)

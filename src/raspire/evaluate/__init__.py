@@ -19,7 +19,6 @@ from raspire.evaluate.explain import explain
 from raspire.evaluate.fields import by_columns
 from raspire.evaluate.inputs import column_of, given_as, positions_of
 from raspire.evaluate.joins import Tick
-from raspire.evaluate.memory import keep_freed_memory
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Array, Positions, Span, compact
 from raspire.evaluate.progress import shown
@@ -37,7 +36,6 @@ __all__ = [
     "count_strings",
     "evaluate",
     "explain",
-    "keep_freed_memory",
     "random_strings",
     "reference",
     "shown",

@@ -18,8 +18,8 @@ from raspire.evaluate.demand import Demand
 from raspire.evaluate.inputs import positions_of
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Positions, Span, compact
+from raspire.evaluate.selectors import Clause, plans_of, ranking_tests, single_hardmax
 from raspire.evaluate.selectors import clauses as clauses_of
-from raspire.evaluate.selectors import plans_of, single_hardmax
 from raspire.program.nodes import Aggregate, Apply, Indices, Node, SOp, Tokens, Width
 from raspire.program.printing import expressions
 
@@ -157,12 +157,24 @@ def _texts(order: Sequence[Node]) -> dict[Node, str]:
     }
 
 
+def _at_ranks(clauses: list[Clause] | None, found: Demand) -> bool:
+    """Whether values are read at 0, 1, ... of a ranking of all of them."""
+    if clauses is None or len(clauses) != 1 or len(clauses[0].equal) != 1:
+        return False
+    rank, query = clauses[0].equal[0]
+    if not (clauses[0].only_equal and isinstance(rank, Width) and isinstance(query, Indices)):
+        return False
+    return ranking_tests(found.clauses.get(rank.selector)) is not None
+
+
 def _step(node: Aggregate | Width, text: str, found: Demand) -> Step:
     queries = len(found.wanted[node])
     clauses = found.clauses[node.selector]
     if clauses is not None and len(clauses) == 1 and clauses[0].fetch is not None:
         return Step(text, "look-up by address", queries, queries, queries)
     keys = len(found.keys.get(node, Span(0, 0)))
+    if isinstance(node, Aggregate) and _at_ranks(clauses, found):
+        return Step(text, "look-up by rank", keys, queries, queries)
     if clauses is None:
         return Step(text, "blocks", keys, queries, keys * queries)
     inner = clauses

@@ -29,6 +29,7 @@ from raspire.evaluate.selectors import (
     Clause,
     clauses,
     lexicographic,
+    ranking_tests,
     single_hardmax,
 )
 from raspire.evaluate.store import Store
@@ -216,16 +217,12 @@ class Join:
 
     def ranking(self) -> Ranking | None:
         """The order in which every query's count is its own place, if this selector is one."""
-        if self.found is None or len(self.found) != 2 or self.store.rows > 1:
+        tests = ranking_tests(self.found)
+        if self.found is None or tests is None or self.store.rows > 1:
             return None
         if any(self._has_nan(clause) for clause in self.found):
             return None
-        pair = lexicographic(self.found)
-        if pair is None or pair[0].equal or pair[0].key_filters or pair[0].query_filters:
-            return None
-        first, second = (clause.unequal[0] for clause in pair)
-        if second[2] & EQUAL:
-            return None
+        first, second = tests
         order = self._order(*first).then(self._order(*second), alone=True)
         if order is None or not order.own or order.major is None:
             return None

@@ -270,6 +270,21 @@ def lexicographic(found: list[Clause]) -> tuple[Clause, Clause] | None:
     return None
 
 
+def ranking_tests(
+    found: list[Clause] | None,
+) -> tuple[tuple[SOp, SOp, int, bool], tuple[SOp, SOp, int, bool]] | None:
+    """The two tests, if the selector counts, for every query, the keys before it in one strict
+    order of all positions: by a value, and by position where values are equal."""
+    pair = lexicographic(found) if found is not None and len(found) == 2 else None
+    if pair is None or pair[0].equal or pair[0].key_filters or pair[0].query_filters:
+        return None
+    first, second = (clause.unequal[0] for clause in pair)
+    by_position = isinstance(second[0], Indices) and isinstance(second[1], Indices)
+    if first[0] is not first[1] or not by_position or second[2] & EQUAL:
+        return None
+    return first, second
+
+
 def among(pair: tuple[SOp, SOp], pairs: Sequence[tuple[SOp, SOp]]) -> bool:
     """Whether this very pair of s-ops is one of the pairs."""
     return any(pair[0] is k and pair[1] is q for k, q in pairs)
