@@ -113,6 +113,7 @@ def cramp(monkeypatch, how="tables"):
         monkeypatch.setattr(module, "PART", 2 if how == "tables" else 3)
     if how == "packed":
         monkeypatch.setattr(ranking, "RADIX", 2)
+        monkeypatch.setattr(ranking, "SHORT", 0)
         return
     for module in (kernels, codes, elementwise, columns):
         monkeypatch.setattr(module, "TABLE", 0)

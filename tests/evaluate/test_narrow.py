@@ -182,7 +182,7 @@ def test_the_ends_of_int64():
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 1000, 200_000])
-@pytest.mark.parametrize("most", [1, 30, 2000, 70_000, 2**40])
+@pytest.mark.parametrize("most", [1, 30, 2000, 70_000, 2**40, 2**62])
 def test_orders_are_stable(size, most):
     rng = np.random.default_rng(size)
     codes = rng.integers(0, most, size)
@@ -194,6 +194,59 @@ def test_orders_are_stable(size, most):
     assert np.array_equal(found.inverse()[expected], np.arange(size))
     if (ascending := found.ascending()) is not None:
         assert np.array_equal(ascending, np.sort(codes))
+
+
+def numbers(kind, size):
+    rng = np.random.default_rng(size)
+    if kind == "normal":
+        return np.round(rng.standard_normal(size), 3)
+    if kind == "any bits":
+        return rng.integers(-(2**63) + 1, 2**63 - 1, size).view(np.float64)
+    if kind == "close":  # they differ in their last bits alone
+        return 1.0 + rng.integers(0, 1 << 12, size) * 2.0**-52
+    if kind == "special":
+        return rng.choice([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 5e-324, -5e-324], size)
+    whole = rng.integers(-(2**63) + 1, 2**63 - 1, size)
+    return whole if kind == "whole" else np.where(rng.random(size) < 0.9, whole[:1], whole + 0)
+
+
+@pytest.mark.parametrize("kind", ["normal", "any bits", "close", "special", "whole", "mostly one"])
+@pytest.mark.parametrize("size", [1, 5000, 50_000])
+def test_distinct_numbers_are_those_of_numpy(kind, size):
+    data = numbers(kind, size)
+    values, codes = ranking.distinct(data)
+    expected, inverse = np.unique(data, return_inverse=True)
+    assert np.array_equal(values, expected, equal_nan=True)
+    assert np.array_equal(codes, inverse.reshape(-1))
+
+
+@pytest.mark.parametrize("kind", ["normal", "close", "whole", "mostly one"])
+def test_long_inputs_are_sorted_and_counted(kind):
+    given = numbers(kind, 20_000)
+    assert np.array_equal(evaluate(sort(), given), np.sort(given, kind="stable"))
+    assert np.array_equal(evaluate(PROGRAMS["descending"], given), -np.sort(-given))
+    same = evaluate(selector_width(select(tokens, tokens, "==")), given)
+    _, inverse, counts = np.unique(given, return_inverse=True, return_counts=True)
+    assert np.array_equal(same, counts[inverse])
+
+
+@pytest.mark.parametrize("groups", [1, 7])
+def test_dominance_at_length(groups):
+    n, rng = 3000, np.random.default_rng(groups)
+    x, y = rng.integers(0, 200, n), rng.permutation(n) % 1000
+    given = x * 1000 + y
+    key_x, key_y = tokens // 1000, tokens % 1000
+    kind = indices % groups
+    chosen = select(key_x, key_x, "<") & select(key_y, key_y, ">=") & select(kind, kind, "==")
+    holds = (x[None] < x[:, None]) & (y[None] >= y[:, None])
+    at = np.arange(n) % groups
+    holds &= at[None] == at[:, None]
+    counts = holds.sum(axis=1)
+    assert np.array_equal(evaluate(selector_width(chosen), given), counts)
+    whole = evaluate(aggregate(chosen, indices * 3, 0), given)
+    assert np.allclose(whole, (holds * (3 * np.arange(n))).sum(axis=1) / np.maximum(counts, 1))
+    floats = evaluate(aggregate(chosen, tokens / 8, 0.0), given)
+    assert np.allclose(floats, (holds * (given / 8)).sum(axis=1) / np.maximum(counts, 1))
 
 
 @pytest.mark.parametrize("size", [0, 1, 130, 100_000])

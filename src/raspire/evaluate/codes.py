@@ -19,6 +19,7 @@ from raspire.evaluate.columns import (
 )
 from raspire.evaluate.parts import counted_from, in_parts, integer_type, looked_up, tally, typed
 from raspire.evaluate.positions import Array
+from raspire.evaluate.ranking import distinct
 
 GREATEST = (1 << 63) - 1
 TABLE, ROOM = 4, 1024
@@ -119,8 +120,7 @@ def _found(values: Array, wanted: Array) -> Array:
 
 def _float_codes(k: Array, q: Array, *, same: bool) -> tuple[Array, Array, int]:
     # NaN equals nothing; -0.0 + 0.0 is 0.0, so that both zeros are one key.
-    values, codes = np.unique(k + 0.0, return_inverse=True)
-    codes = codes.reshape(-1)
+    values, codes = distinct(k + 0.0)
     if len(values) and np.isnan(values[-1]):
         codes = np.where(np.isnan(k), -1, codes)
     return codes, codes if same else _found(values, q + 0.0), len(values)
@@ -153,9 +153,7 @@ def ranks(keys: Column, queries: Column, *, loose: bool = False) -> tuple[Array,
     pair = numeric_pair(keys, queries)
     if pair is not None:
         k, q = pair
-        values, both = np.unique(k if keys is queries else np.concatenate([k, q]),
-                                 return_inverse=True)  # fmt: skip
-        both = both.reshape(-1)
+        values, both = distinct(k if keys is queries else np.concatenate([k, q]))
         if keys is queries:
             return both, both, len(values)
         return both[: len(k)], both[len(k) :], len(values)
@@ -166,8 +164,10 @@ def _integer_ranks(keys: Column, queries: Column) -> tuple[Array, Array, int]:
     low, high = keys.exact_bounds()
     k, q = integers(keys), integers(queries)
     if high - low >= (1 << 32):
-        values, codes = np.unique(np.concatenate([k, q]), return_inverse=True)
-        codes = codes.reshape(-1)
+        if keys is queries:
+            values, codes = distinct(k)
+            return codes, codes, len(values)
+        values, codes = distinct(np.concatenate([k, q]))
         return codes[: len(k)], codes[len(k) :], len(values)
     if keys is queries:
         rank = counted_from(low, k, low, high)
@@ -198,9 +198,11 @@ def _ordered_by_value(keys: Column, queries: Column, loose: bool) -> tuple[Array
     except TypeError:
         raise _unordered(k_present, q_present) from None
     number = {v: i for i, v in enumerate(order)}
-    k_map = np.array([number.get(v, -1) for v in k_values], dtype=np.int64)
-    q_map = np.array([number.get(v, -1) for v in q_values], dtype=np.int64)
-    return looked_up(k_map, k_codes), looked_up(q_map, q_codes), max(1, len(order))
+    dtype = integer_type(0, len(order))
+    k_map = np.array([number.get(v, -1) for v in k_values], dtype=dtype)
+    q_map = np.array([number.get(v, -1) for v in q_values], dtype=dtype)
+    k = looked_up(k_map, k_codes)
+    return k, k if keys is queries else looked_up(q_map, q_codes), max(1, len(order))
 
 
 def _unordered(keys: list[Any], queries: list[Any]) -> RaspTypeError:

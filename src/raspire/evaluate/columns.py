@@ -36,7 +36,7 @@ from raspire.evaluate.parts import (
     typed,
 )
 from raspire.evaluate.positions import Array
-from raspire.evaluate.ranking import Ranking
+from raspire.evaluate.ranking import Ranking, distinct
 
 EXACT_FLOAT = 1 << 53
 """Integers up to this size are exact in binary64."""
@@ -194,13 +194,13 @@ class Column:
         ranks = ranking.ascending() if self is ranking.of and self.kind == "i" else None
         if ranks is None:
             return self.take(ranking.places)
-        low, high = self.exact_bounds()  # rank 0 is the least value, or the greatest
-        data = in_parts(
-            lambda part: high - part if ranking.descending else part + low,
-            ranks,
-            dtype=integer_type(low, high),
-        )
-        return Column("i", data, bounds=(low, high))
+        base, down = ranking.base, ranking.descending
+
+        def value(rank: Array) -> Array:
+            wide = rank.astype(np.int64)
+            return base - wide if down else wide + base
+
+        return Column("i", in_parts(value, ranks, dtype=self.data.dtype), bounds=self._bounds)
 
     def _stepped(self, where: Array | slice) -> Column:
         """Offsets into equal steps need no table."""
@@ -436,8 +436,8 @@ def _factorise(column: Column) -> tuple[Array, list[Any]]:
         codes, values = distinct_integers(column)
         return codes, values.tolist()
     if column.kind == "f":
-        bits, codes = np.unique(data.astype(np.float64).view(np.int64), return_inverse=True)
-        return codes.reshape(-1), bits.view(np.float64).tolist()
+        bits, codes = distinct(data.astype(np.float64).view(np.int64))
+        return codes, bits.view(np.float64).tolist()
     if column.kind == "m":
         assert column.tags is not None
         pairs = np.stack([column.tags.astype(np.int64), data.view(np.int64)])
@@ -466,8 +466,8 @@ def distinct_integers(column: Column) -> tuple[Array, Array]:
         if len(values) == size:
             return codes, values
         return looked_up(numbered(present), codes), values
-    values, codes = np.unique(column.data, return_inverse=True)
-    return codes.reshape(-1), values.astype(np.int64)
+    values, codes = distinct(column.data)
+    return codes, values.astype(np.int64)
 
 
 def numbered(present: Array) -> Array:
@@ -475,8 +475,8 @@ def numbered(present: Array) -> Array:
     return typed(np.cumsum(present) - 1, integer_type(0, len(present)))
 
 
-def assemble(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
-    """One column from pieces: pairs of offsets (or a mask) and the values that go there."""
+def assemble(length: int, pieces: Sequence[tuple[Array | slice, Column]]) -> Column:
+    """One column from pieces: pairs of offsets (or a mask, or a slice) and what goes there."""
     pieces = [(where, column) for where, column in pieces if len(column)]
     kinds = {column.kind for _, column in pieces}
     if "o" in kinds or ("p" in kinds and kinds - set("pbi")):
@@ -503,7 +503,7 @@ def _as_residues(column: Column) -> Column:
     return Column("p", data, length=column.length)
 
 
-def _assemble_objects(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
+def _assemble_objects(length: int, pieces: Sequence[tuple[Array | slice, Column]]) -> Column:
     data = np.empty(length, dtype=object)
     for where, column in pieces:
         whole = column.full()
@@ -533,7 +533,7 @@ def exact_in_float(column: Column) -> bool:
     return low >= -EXACT_FLOAT and high <= EXACT_FLOAT
 
 
-def _assemble_mixed(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
+def _assemble_mixed(length: int, pieces: Sequence[tuple[Array | slice, Column]]) -> Column:
     data, tags = np.empty(length), np.empty(length, dtype=np.uint8)
     for where, column in pieces:
         data[where] = column.data
@@ -541,7 +541,7 @@ def _assemble_mixed(length: int, pieces: Sequence[tuple[Array, Column]]) -> Colu
     return Column("m", data, tags=tags)
 
 
-def _assemble_coded(length: int, pieces: Sequence[tuple[Array, Column]]) -> Column:
+def _assemble_coded(length: int, pieces: Sequence[tuple[Array | slice, Column]]) -> Column:
     data = np.zeros(length, dtype=integer_type(0, sum(len(c.coded()[1]) for _, c in pieces)))
     code: dict[tuple[type, Any], int] = {}
     vocabulary: list[Any] = []

@@ -182,16 +182,26 @@ class Run:
     def _strided(
         self, node: Aggregate | Width, address: Column, wanted: Positions
     ) -> Column | None:
-        """Addresses in equal steps, none of them outside: a slice."""
-        low, high = address.bounds()
-        if isinstance(node, Width) or low < 0 or high >= self.demand.length or not len(wanted):
-            return None
+        """Addresses in equal steps: a slice, and the default where they are outside."""
         assert address.steps is not None
-        step = address.steps[1]
-        whole = self.store.span(node.value, low, high + 1)
+        (start, step), length, count = address.steps, self.demand.length, len(wanted)
+        if isinstance(node, Width) or not count:
+            return None
+        edges = (-start, length - start) if step > 0 else (start - length + 1, start + 1)
+        first, stop = (min(count, max(0, -(-edge // abs(step)))) for edge in edges)
+        if first >= stop:
+            return self._default(node).stretched(count)
+        ends = sorted((start + step * first, start + step * (stop - 1)))
+        whole = self.store.span(node.value, ends[0], ends[1] + 1)
         if whole is None:
             return None
-        return whole.take(slice(None, None, step))
+        found = whole.take(slice(None, None, step))
+        if len(found) == count:
+            return found
+        default = self._default(node)
+        outside = [slice(0, first), slice(stop, count)]
+        pieces = [(part, default.stretched(part.stop - part.start)) for part in outside]
+        return assemble(count, [(slice(first, stop), found), *pieces])
 
     # ------------------------------------------------------------ means
 

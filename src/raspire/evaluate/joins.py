@@ -13,15 +13,16 @@ from raspire.evaluate.dominance import by_dominance
 from raspire.evaluate.elementwise import apply
 from raspire.evaluate.kernels import (
     Order,
+    Sorted,
     Totals,
     added,
     by_group,
     by_order,
     sort,
 )
-from raspire.evaluate.parts import in_parts
+from raspire.evaluate.parts import counted_from, growing, in_parts
 from raspire.evaluate.positions import Array, Positions, as_array, same
-from raspire.evaluate.ranking import Ranking, order_of
+from raspire.evaluate.ranking import Ranking, as_integers, order_of
 from raspire.evaluate.selectors import (
     EQUAL,
     GREATER,
@@ -192,7 +193,7 @@ class Join:
         if k is None:
             k = np.where(data == data.max(), 0, -1)
             return by_group(k, q, 1, channels, len(self.keys))
-        order = order_of(k + 1 if k.dtype == np.int64 else k.astype(np.int64) + 1)
+        order = order_of(k)
         grouped = k[order]
         starts = np.flatnonzero(np.concatenate([[True], grouped[1:] != grouped[:-1]]))
         table = np.empty(groups + 1, dtype=data.dtype)  # the last entry is that of no group
@@ -206,6 +207,8 @@ class Join:
         order = self._order(*clause.unequal[0])
         rank, _, size = ranks(score, score)
         found = sort(k, q, order)
+        if growing(rank):
+            return _last(rank, found, channels)
         cell = np.where(k < 0, -1, k.astype(np.int64) * size + rank)
         best = np.maximum.accumulate(cell[found.order])  # a later group has greater cells
         some = found.stop > found.start
@@ -222,11 +225,22 @@ class Join:
             return None
         if any(self._has_nan(clause) for clause in self.found):
             return None
-        first, second = tests
-        order = self._order(*first).then(self._order(*second), alone=True)
-        if order is None or not order.own or order.major is None:
+        (node, _, mask, loose), second = tests
+        if not same(self.keys, self.wanted) or not growing(self._order(*second).keys):
             return None
-        return Ranking(order.major, of=self._key(first[0]), descending=bool(first[2] & GREATER))
+        keys, descending = self._key(node), bool(mask & GREATER)
+        low, high = keys.bounds() if keys.kind == "i" else (0, 0)
+        if keys.kind == "i" and not keys.uniform and high - low < 1 << 62:
+            rank, size = counted_from(low, keys.data, low, high), high - low + 1
+        elif keys.kind == "f" and not keys.uniform:
+            ordered = -keys.data if descending else keys.data
+            return Ranking(as_integers(ordered.astype(np.float64) + 0.0), of=keys)
+        else:
+            rank, _, size = ranks(keys, keys, loose=loose)
+            rank = np.broadcast_to(rank, (len(keys),))
+        if descending:
+            rank = size - 1 - rank.astype(np.int64)
+        return Ranking(rank, of=keys, base=high if descending else low, descending=descending)
 
     # ------------------------------------------------------------ dense rows
 
@@ -246,6 +260,21 @@ class Join:
             self.matrix(), len(self.wanted), len(self.keys), channels, budget,
             lambda done, of: tick("blocks", done, of),
         )  # fmt: skip
+
+
+def _last(rank: Array, found: Sorted, channels: Sequence[Array]) -> Totals:
+    """The greatest of ranks that all differ, among the keys that each query selects."""
+    some = found.stop > found.start
+    ordered = rank[found.order]
+    segment = np.zeros(len(ordered) + 1, dtype=np.int64)
+    segment[found.start[some]] = 1
+    # A segment begins where a group does, so that its numbers grow along the order.
+    cells = np.cumsum(segment[:-1]) * (int(rank.max(initial=0)) + 1) + ordered
+    best = np.maximum.accumulate(cells)
+    last = np.maximum.accumulate(np.where(cells == best, np.arange(len(cells)), 0))
+    winner = found.order[last[np.where(some, found.stop - 1, 0)]] if len(cells) else last
+    sums = [np.where(some, channel[winner], 0) for channel in channels]
+    return Totals(some.astype(np.int8), sums)
 
 
 def _lost(kept: Array, codes: Array | None) -> Array:

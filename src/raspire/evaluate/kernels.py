@@ -358,13 +358,11 @@ def sort(keys: Array | None, queries: Array | None, order: Order) -> Sorted:
     keys, queries = (None if codes is None else _wide(codes) for codes in (keys, queries))
     cells = ranks if keys is None else np.where(keys < 0, -1, keys * size + ranks)
     if keys is not None and growing(ranks, strictly=False):
-        place = order_of(keys if complete else keys + 1)
+        place = order_of(keys)
     elif keys is None and order.major is not None:
         place = order_of(order.major)
-    elif complete:
-        place = order_of(cells)
     else:
-        place = np.argsort(cells, kind="stable")
+        place = order_of(cells)
     ordered = cells[place]
     side: Literal["left", "right"] = "right" if order.inclusive else "left"
     if own:

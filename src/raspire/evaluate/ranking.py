@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from raspire.evaluate.parts import PART, integer_type, looked_up, parts, tally, typed
+from raspire.evaluate.parts import PART, in_parts, integer_type, looked_up, parts, tally, typed
 from raspire.evaluate.positions import Array
 
 FEW = 64
@@ -19,16 +19,21 @@ FEW = 64
 RADIX = 1 << 16
 """Codes below this are sorted by radix, others packed with their places."""
 
+SHORT = 4096
+"""Fewer numbers than this are numbered by NumPy's own unique."""
+
 
 class Ranking:
-    """All positions in a stable order of their ranks; a rank is in 0..most.
+    """All positions in a stable order of their ranks, which are any integers.
 
-    ``of`` is the column that was ranked, so that it is known in this order too; ``descending``
-    says that its greatest value has rank 0.
+    ``of`` is the column that was ranked, so that it is known in this order too: if it is one of
+    integers, rank 0 is the value ``base``, its greatest where it is ``descending``.
     """
 
-    def __init__(self, ranks: Array, *, of: object = None, descending: bool = False) -> None:
-        self.ranks, self.of, self.descending = ranks, of, descending
+    def __init__(
+        self, ranks: Array, *, of: object = None, base: int = 0, descending: bool = False
+    ) -> None:
+        self.ranks, self.of, self.base, self.descending = ranks, of, base, descending
         found = _packed(ranks)
         self._packed = None if found is None else found[0]
         self._bits = 0 if found is None else found[1]
@@ -65,13 +70,13 @@ class Ranking:
 
 
 def order_of(codes: Array) -> Array:
-    """The positions in a stable order of their codes, which are natural numbers."""
+    """The positions in a stable order of their codes, which are any integers."""
     packed = _packed(codes)
     if packed is not None:
         return _low_bits(*packed)
-    most = int(codes.max()) if len(codes) else 0
-    if most >= 1 << 16:  # NumPy sorts types of up to two bytes by radix
-        return np.argsort(codes, kind="stable")
+    most = int(codes.max(initial=0))
+    if most >= 1 << 16 or int(codes.min(initial=0)) < 0:  # NumPy sorts two bytes by radix
+        return _order_of_wide(codes.astype(np.int64, copy=False))
     if len(codes) > 4 * PART:
         present = np.flatnonzero(tally(codes, most + 1))
         if len(present) <= FEW:
@@ -83,9 +88,9 @@ def order_of(codes: Array) -> Array:
 
 def _packed(codes: Array) -> tuple[Array, int] | None:
     """Every code with its position in its lower bits, sorted; and how many bits those are."""
-    most = int(codes.max()) if len(codes) else 0
+    most = int(codes.max(initial=0))
     bits = max(1, (len(codes) - 1).bit_length())
-    if most < RADIX or most.bit_length() + bits > 62:
+    if most < RADIX or int(codes.min(initial=0)) < 0 or most.bit_length() + bits > 62:
         return None
     packed = np.empty(len(codes), dtype=np.int64)
     for part in parts(len(codes)):
@@ -101,6 +106,60 @@ def _low_bits(packed: Array, bits: int) -> Array:
     for part in parts(len(packed)):
         places[part] = packed[part] & ((1 << bits) - 1)
     return places
+
+
+def _order_of_wide(keys: Array) -> Array:
+    """A stable order of any int64: by their upper bits with their places, then ties by the rest."""
+    least = int(keys.min(initial=0))
+    above = keys.view(np.uint64) - np.uint64(least % (1 << 64))  # exact: it wraps back
+    bits = max(1, (len(keys) - 1).bit_length())
+    drop = np.uint64(max(0, int(above.max(initial=0)).bit_length() + bits - 63))
+    packed = np.empty(len(keys), dtype=np.int64)
+    for part in parts(len(keys)):
+        packed[part] = (above[part] >> drop) << np.uint64(bits)
+        packed[part] |= np.arange(part.start, part.stop)
+    packed.sort()
+    places = _low_bits(packed, bits)
+    if drop:
+        packed >>= bits
+        tied = packed[1:] == packed[:-1]
+        inside = np.flatnonzero(np.append(tied, False) | np.insert(tied, 0, False))
+        if len(inside) * 2 > len(keys):
+            return np.argsort(keys, kind="stable")
+        members = places[inside]
+        places[inside] = members[np.lexsort((above[members], packed[inside]))]
+    return places
+
+
+def as_integers(floats: Array) -> Array:
+    """Integers in the order of floats (binary64, -0.0 before 0.0)."""
+
+    def form(part: Array) -> Array:
+        bits = part.view(np.int64)
+        return np.where(bits < 0, bits ^ np.int64((1 << 63) - 1), bits)
+
+    return in_parts(form, floats, dtype=np.int64)
+
+
+def distinct(data: Array) -> tuple[Array, Array]:
+    """Ascending distinct numbers, a NaN last, and which of them every number is."""
+    if len(data) < SHORT or data.dtype.kind not in "if":
+        values, codes = np.unique(data, return_inverse=True)
+        return values, codes.reshape(-1)
+    if data.dtype.kind == "f":
+        data = data.astype(np.float64)
+        data[data == 0] = 0.0  # both zeros are one number, and all NaN
+        data[np.isnan(data)] = np.nan
+        keys = as_integers(data)
+    else:
+        keys = data.astype(np.int64, copy=False)
+    places = _order_of_wide(keys)
+    ordered = looked_up(keys, places)
+    first = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    codes = np.empty(len(data), dtype=integer_type(0, len(data)))
+    codes[places] = np.cumsum(first, dtype=codes.dtype) - 1
+    return data[places[first]], codes
 
 
 def _counted(codes: Array, groups: int) -> Array:
