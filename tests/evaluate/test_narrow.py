@@ -279,3 +279,24 @@ def test_sums_in_parts_are_those_of_python():
     large[0] += 2
     total = sum(map(int, large))
     assert aggregate(full, tokens)(large)[0] == total / len(large)
+
+
+@pytest.mark.parametrize("arithmetic", ["float64", "exact"])
+@pytest.mark.parametrize("kind", ["ints", "bools", "floats", "large"])
+def test_the_sign_of_a_mean_is_that_of_the_mean(kind, arithmetic):
+    """Only the sign of these means is asked for, so that nothing need be divided."""
+    rng = random.Random(3)
+    pool = {"ints": [-3, -1, 0, 1, 3], "bools": [True, False], "floats": [-0.5, 0.25, 0.0],
+            "large": [2**62, -(2**62), 1, -1]}[kind]  # fmt: skip
+    up_to_here = select(indices, indices, "<=")
+    for selector in (up_to_here, select(tokens, tokens, "<"), select(indices, indices, "<")):
+        mean = aggregate(selector, tokens, -1)
+        for program in (
+            mean < 0, mean <= 0, mean == 0, mean != 0, mean > 0, mean >= 0, mean >= False,
+            (mean < 0) | (mean > 0), indicator(mean == 0) + mean, (mean < 0.0) & (mean < mean),
+        ):  # fmt: skip
+            for size in (1, 2, 30):
+                given = [rng.choice(pool) for _ in range(size)]
+                found = evaluate(program, given, arithmetic=arithmetic)
+                expected = reference(program, given, arithmetic)
+                assert agree(found, expected, 1.0), (program, given)

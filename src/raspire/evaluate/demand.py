@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -44,13 +45,15 @@ from raspire.program.nodes import (
     Tokens,
     Width,
 )
-from raspire.program.walk import selectors_of, topological
+from raspire.program.walk import consumers, selectors_of, topological
 
 BLOCK = 1 << 15
 """Positions that stream through an expression together: a few arrays of them fit a cache."""
 
 STREAM = 1 << 21
 """More keys than this stream into a grouped mean instead of being stored."""
+
+COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
 
 READ = 1 << 23
 """A program read at more positions than this is formed in blocks of them."""
@@ -67,6 +70,8 @@ class Demand:
     keys: dict[Node, Positions] = field(default_factory=dict)
     clauses: dict[Selector, list[Clause] | None] = field(default_factory=dict)
     streams: dict[Node, list[SOp]] = field(default_factory=dict)
+    signs: set[Node] = field(default_factory=set)
+    """Means of which nothing is asked but their sign: the sum has it too."""
 
     @property
     def cells(self) -> int:
@@ -85,6 +90,30 @@ def index_nodes(order: Iterable[Node]) -> set[Node]:
         ):
             found.add(node)
     return found
+
+
+def _signs(order: Sequence[Node], program: Node) -> set[Node]:
+    """The means that are compared with 0 and read by nobody else."""
+    readers = consumers(order)
+    return {
+        node
+        for node in order
+        if isinstance(node, Aggregate)
+        and node is not program
+        and all(_compares_with_zero(reader, node) for reader in readers[node])
+    }
+
+
+def _compares_with_zero(reader: Node, node: Node) -> bool:
+    if not isinstance(reader, Apply) or reader.primitive.name not in COMPARING:
+        return False
+    others = [child for child in reader.args if child is not node]
+    return len(others) == 1 and isinstance(others[0], Constant) and _is_zero(others[0].value)
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether a constant is the number 0."""
+    return isinstance(value, int | float) and value == 0
 
 
 def index_column(positions: Positions, length: int) -> Column:
@@ -126,7 +155,7 @@ class _Builder:
         self.program = program
         order = topological(program)
         self.index = index_nodes(order)
-        self.found = Demand(order, length, rows, {})
+        self.found = Demand(order, length, rows, {}, signs=_signs(order, program))
         self.all = Span(0, rows * length)
         self.asked: dict[Node, list[Positions]] = {node: [] for node in order}
         self.asked[program].append(positions)

@@ -246,7 +246,8 @@ class Run:
             }
             if len(numbers) > 1:
                 raise RowByRow
-        return payload(values, node.rule, self.arithmetic, snap=snap)
+        sign = snap and node in self.demand.signs
+        return payload(values, node.rule, self.arithmetic, snap=snap, sign=sign)
 
     def _in_order(self, join: Join, clause: Clause, values: Column) -> Column | None:
         """Values looked up at their ranks: the values in that order."""

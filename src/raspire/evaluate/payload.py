@@ -45,11 +45,14 @@ class Payload:
     finish: Callable[[Array, list[Array]], tuple[Column, Array | None]]
 
 
-def payload(values: Column, rule: str, arithmetic: Arithmetic, *, snap: bool = True) -> Payload:
+def payload(
+    values: Column, rule: str, arithmetic: Arithmetic, *, snap: bool = True, sign: bool = False
+) -> Payload:
     """The payload of a column under a rule.
 
     ``snap`` lets equal floats stay exactly equal; without it the channels depend on the kind of
-    the column alone, so that those of several blocks can be added.
+    the column alone, so that those of several blocks can be added. With ``sign`` any number of
+    the sign of the mean will do.
     """
     rasp = rule == "rasp"
     own = arithmetic.payload(values)
@@ -58,6 +61,8 @@ def payload(values: Column, rule: str, arithmetic: Arithmetic, *, snap: bool = T
     if values.uniform and not rasp and len(values) and snap:
         return _uniform(values)
     values = values.full()
+    if sign and (values.kind == "i" or (values.kind == "b" and not rasp)):
+        return Payload([integers(values)], lambda counts, sums: (whole_sums(sums[0]), None))
     if values.kind == "b":
         return _booleans(values, rasp, arithmetic)
     if values.kind == "i":
@@ -105,6 +110,11 @@ def _integers(values: Column, rasp: bool, arithmetic: Arithmetic) -> Payload:
         return whole_means(sums[0], counts, rasp, arithmetic), None
 
     return Payload([values.data], finish)
+
+
+def whole_sums(total: Array) -> Column:
+    """Exact sums of integers, as they are."""
+    return from_values(total.tolist()) if total.dtype == object else Column("i", total)
 
 
 def whole_means(total: Array, counts: Array, rasp: bool, arithmetic: Arithmetic) -> Column:
