@@ -10,7 +10,7 @@ from typing import Any
 from raspire.compile.linear import Cell, Form
 from raspire.compile.parts import HeadPart, Part, StepPart
 from raspire.compile.schedule import Plan, Slots
-from raspire.errors import MissingExtraError
+from raspire.errors import MissingExtraError, RaspValueError
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,12 @@ class Circuit:
 
     def upstream(self, name: str) -> set[str]:
         """Every component that a component depends on, itself included."""
+        if not any(node.name == name for node in self.nodes):
+            raise RaspValueError(
+                f"the circuit has no component {name!r}",
+                expected=f"one of its {len(self.nodes)} components",
+                found=repr(name),
+            )
         found, stack = {name}, [name]
         while stack:
             here = stack.pop()

@@ -21,6 +21,7 @@ from raspire.compile.output import Output, output_of
 from raspire.compile.resolve import Resolver
 from raspire.compile.schedule import Plan, allocate, schedule
 from raspire.errors import RaspError, RaspTypeError, RaspValueError, UnsupportedError
+from raspire.given import one_of, whole
 from raspire.program.nodes import SOp
 from raspire.transformer import saturated, scale_for
 
@@ -70,13 +71,9 @@ def compile(
             hint="aggregate over the selector",
         )
     symbols = symbols_of(alphabet, bos, pad)
-    if max_length < 1 or precision not in EPSILON or attention not in ("hard", "softmax"):
-        raise RaspValueError(
-            "compile cannot work with these options",
-            expected="max_length at least 1, precision float64 or float32, attention hard or "
-            "softmax",
-            found=f"max_length={max_length}, precision={precision!r}, attention={attention!r}",
-        )
+    max_length = whole("max_length", max_length)
+    one_of("precision", precision, EPSILON)
+    one_of("attention", attention, ("hard", "softmax"))
     if relu_error is not None and not 0 < relu_error < math.inf:
         raise RaspValueError(
             "relu alone cannot be asked for with this error",

@@ -24,6 +24,7 @@ from raspire.evaluate.positions import Array, Positions, Span, compact
 from raspire.evaluate.progress import shown
 from raspire.evaluate.reference import Evaluation, reference
 from raspire.evaluate.strings import all_strings, count_strings, random_strings
+from raspire.given import whole
 from raspire.program.nodes import Node, Selector, SOp
 
 __all__ = [
@@ -76,6 +77,7 @@ def evaluate(
             expected="an s-op or a selector",
             found=type(program).__name__,
         )
+    budget = whole("budget", budget)
     numbers = by_columns(arithmetic_named(arithmetic))
     given = column_of(tokens, numbers)
     length = len(given)

@@ -15,6 +15,7 @@ from raspire.evaluate.fields import by_columns
 from raspire.evaluate.inputs import column_of
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Array, Span
+from raspire.given import elements, whole
 from raspire.program.nodes import Node, SOp
 
 CELLS = 1 << 19
@@ -45,11 +46,17 @@ def batch(
             "a batch runs s-ops", expected="an s-op", found="a selector",
             hint="evaluate a selector on one input at a time",
         )  # fmt: skip
+    budget = whole("budget", budget)
     numbers = by_columns(arithmetic_named(arithmetic))
     run = _Batch(program, numbers, budget, tick or (lambda what, done, of: None))
     if isinstance(tokens, np.ndarray):
         return run.array(tokens)
-    return run.ragged(list(tokens))
+    if isinstance(tokens, str):
+        raise RaspTypeError(
+            "a batch is many inputs", expected="a list of inputs", found="one text",
+            hint="program(text) runs one input",
+        )  # fmt: skip
+    return run.ragged(elements("a batch", tokens))
 
 
 class _Batch:
@@ -113,7 +120,10 @@ class _Batch:
 
     def ragged(self, inputs: Sequence[Any]) -> list[list[Any]]:
         """Sequences of many lengths, in buckets of one."""
-        sequences = [i.tolist() if isinstance(i, np.ndarray) else list(i) for i in inputs]
+        sequences = [
+            i.tolist() if isinstance(i, np.ndarray) and i.ndim else elements("an input", i)
+            for i in inputs
+        ]
         buckets: dict[int, list[int]] = {}
         for at, sequence in enumerate(sequences):
             buckets.setdefault(len(sequence), []).append(at)

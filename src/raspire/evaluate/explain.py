@@ -4,7 +4,7 @@ and at how many of the N positions every s-op is computed."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from raspire.arithmetic import FLOAT64
 from raspire.columns import left, right, width
-from raspire.errors import RaspValueError
+from raspire.errors import RaspTypeError, RaspValueError
 from raspire.evaluate import contraction
 from raspire.evaluate.demand import Demand
 from raspire.evaluate.inputs import positions_of
@@ -20,7 +20,8 @@ from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Positions, Span, compact
 from raspire.evaluate.selectors import Clause, plans_of, ranking_tests, single_hardmax
 from raspire.evaluate.selectors import clauses as clauses_of
-from raspire.program.nodes import Aggregate, Apply, Indices, Node, SOp, Tokens, Width
+from raspire.given import elements, whole
+from raspire.program.nodes import Aggregate, Apply, Indices, Node, Selector, SOp, Tokens, Width
 from raspire.program.printing import expressions
 
 WIDTH = 56
@@ -112,6 +113,12 @@ def explain(program: Node, tokens: Any, *, positions: Any = None) -> Explanation
     selector_width(select(tokens, tokens, ==))        1,000  100.00%
     0 elementwise s-ops, 2,000 positions in all
     """
+    if not isinstance(program, SOp | Selector):
+        raise RaspTypeError(
+            "this is no program",
+            expected="an s-op or a selector",
+            found=type(program).__name__,
+        )
     length = _length(tokens)
     wanted: Positions = Span(0, length)
     if positions is not None:
@@ -141,7 +148,10 @@ def explain(program: Node, tokens: Any, *, positions: Any = None) -> Explanation
 
 
 def _length(tokens: Any) -> int:
-    length = tokens if isinstance(tokens, int) else len(tokens)
+    if isinstance(tokens, int | float) or tokens is None:
+        length = whole("a length", tokens, 0)
+    else:
+        length = len(tokens) if isinstance(tokens, Sized) else len(elements("an input", tokens))
     if not 0 <= length <= LONGEST:
         raise RaspValueError(
             "no plan is made for this length", expected=f"0 to {LONGEST:,}", found=f"{length:,}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from raspire.arithmetic.field import MERSENNE_61
 from raspire.errors import RaspTypeError, RaspValueError
 from raspire.evaluate.columns import Column, from_array, from_values
 from raspire.evaluate.positions import Array
+from raspire.given import elements
 
 
 def column_of(tokens: Any, arithmetic: Arithmetic) -> Column:
@@ -33,14 +33,8 @@ def column_of(tokens: Any, arithmetic: Arithmetic) -> Column:
         found = Column("p", tokens % np.uint64(MERSENNE_61)) if residues else from_array(tokens)
     elif isinstance(tokens, str | list | tuple):
         found = from_values(tokens)
-    elif isinstance(tokens, Iterable):
-        found = from_values(list(tokens))
     else:
-        raise RaspTypeError(
-            "an input is a sequence",
-            expected="text, a list or an array",
-            found=f"{type(tokens).__name__}: {tokens!r}",
-        )
+        found = from_values(elements("an input", tokens))
     return lifted(found, arithmetic)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from raspire.errors import RaspValueError
 from raspire.evaluate.columns import from_values
 from raspire.evaluate.positions import Array
+from raspire.given import elements, whole
 
 ROWS = 1 << 16
 """Rows of one batch, if nothing else is said."""
@@ -30,7 +31,8 @@ def all_strings(
     >>> sum(len(part) for part in all_strings([0, 1], 10, shortest=10, rows=100))
     1024
     """
-    symbols = _symbols(alphabet)
+    symbols, rows = _symbols(alphabet), whole("rows", rows)
+    length, shortest = whole("length", length, 0), whole("shortest", shortest, 0)
     for size in range(shortest, length + 1):
         total = len(symbols) ** size
         for start in range(0, total, rows):
@@ -44,7 +46,9 @@ def count_strings(alphabet: Sequence[Any], length: int, *, shortest: int = 0) ->
     >>> count_strings("ab", 3)
     15
     """
-    return sum(len(alphabet) ** size for size in range(shortest, length + 1))
+    base = len(_symbols(alphabet))
+    length, shortest = whole("length", length, 0), whole("shortest", shortest, 0)
+    return sum(base**size for size in range(shortest, length + 1))
 
 
 def random_strings(
@@ -56,18 +60,20 @@ def random_strings(
     [(4, 5), (3, 5)]
     """
     symbols, rng = _symbols(alphabet), np.random.default_rng(seed)
+    length, count, rows = whole("length", length, 0), whole("count", count, 0), whole("rows", rows)
     for start in range(0, count, rows):
         yield symbols[rng.integers(0, len(symbols), (min(rows, count - start), length))]
 
 
 def _symbols(alphabet: Sequence[Any]) -> Array:
-    if len(alphabet) == 0:
+    symbols = elements("an alphabet", alphabet)
+    if not symbols:
         raise RaspValueError("an alphabet has at least one symbol", found="an empty alphabet")
-    if len(set(alphabet)) < len(alphabet):
+    if len(set(symbols)) < len(symbols):
         raise RaspValueError(
-            "the symbols of an alphabet differ from each other", found=repr(list(alphabet))
+            "the symbols of an alphabet differ from each other", found=repr(symbols)
         )
-    return from_values(list(alphabet)).array()
+    return from_values(symbols).array()
 
 
 def _digits(numbers: Array, base: int, size: int) -> Array:

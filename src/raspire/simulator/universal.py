@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raspire.errors import RaspValueError
+from raspire.errors import RaspTypeError, RaspValueError
 from raspire.evaluate import BUDGET, evaluate
+from raspire.given import one_of, whole
 from raspire.program.facts import cost
 from raspire.program.nodes import SOp
 from raspire.simulator.construction import (
@@ -100,11 +101,11 @@ class UniversalSimulator:
         relative: bool = False,
         window: int | None = None,
     ) -> None:
-        _one_of("construction", construction, CONSTRUCTIONS)
-        _one_of("softmax", softmax, SOFTMAXES)
-        _one_of("mask", mask, MASKS)
-        n, d, heads = _positive("n", n), _positive("d", d), _positive("heads", heads)
-        window = None if window is None else _positive("window", window)
+        one_of("construction", construction, CONSTRUCTIONS)
+        one_of("softmax", softmax, SOFTMAXES)
+        one_of("mask", mask, MASKS)
+        n, d, heads = whole("n", n), whole("d", d), whole("heads", heads)
+        window = None if window is None else whole("window", window)
         d_k = _head_width("d_k", d_k, d, heads)
         d_v = _head_width("d_v", d_v, d, heads)
         self.n = n
@@ -219,8 +220,8 @@ class UniversalSimulator:
         `budget` is in bytes. Raises BudgetError for a shape that does not fit it, and
         RaspValueError for scores that the plain softmax, or float64, cannot take.
         """
-        refuse_beyond(budget, self.construction)
         self.check(target, x)
+        refuse_beyond(whole("budget", budget), self.construction)
         sequence = self.encode(target, x, padding)
         result = self.decode(self.run(sequence, "result", budget=budget))
         if not np.isfinite(result).all():
@@ -284,6 +285,12 @@ class UniversalSimulator:
 
     def _fitting(self, target: AttentionTarget, x: ArrayLike) -> Array:
         """X as checked rows of a target that U accepts."""
+        if not isinstance(target, AttentionTarget):
+            raise RaspTypeError(
+                "U simulates attention",
+                expected="an AttentionTarget",
+                found=type(target).__name__,
+            )
         rows = checked_input(x, target.d)
         reason = misfit(target.shape, len(rows), self.shape, self.n)
         if reason:
@@ -365,26 +372,9 @@ def _write(target: AttentionTarget, rows: Array, pages: Mapping[str, Array]) -> 
         pages["relative"][:] = target.relative.table(n)
 
 
-def _one_of(name: str, value: object, choices: Any) -> None:
-    if value not in choices:
-        raise RaspValueError(
-            f"no such {name}", expected="one of " + ", ".join(choices), found=repr(value)
-        )
-
-
-def _positive(name: str, value: object) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise RaspValueError(
-            f"{name} must be 1 or more",
-            expected="an integer, 1 or more",
-            found=repr(value),
-        )
-    return int(value)
-
-
 def _head_width(name: str, value: int | None, d: int, heads: int) -> int:
     if value is not None:
-        return _positive(name, value)
+        return whole(name, value)
     if d % heads:
         raise RaspValueError(
             f"{heads} heads do not divide d = {d}",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from raspire.errors import RaspValueError
+from raspire.given import elements
 from raspire.transformer.layer import Head, Layer
 from raspire.transformer.space import Space
 
@@ -121,6 +122,9 @@ class Transformer:
 
     def batch(self, sequences: Sequence[Sequence[Any]], **options: Any) -> list[list[Any]]:
         """The outputs of several sequences of possibly unequal lengths, padded and masked."""
+        sequences = [elements("an input", s) for s in elements("a batch", sequences)]
+        if not sequences:
+            return []
         inputs = self.inputs(sequences)
         logits = self.logits(inputs, **options)
         start = self.start
