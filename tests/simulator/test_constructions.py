@@ -260,3 +260,17 @@ def test_values_beyond_float64_are_an_error_and_no_nan():
     assert np.isfinite(u(target, x * 1e100)).all()
     with pytest.raises(RaspError, match="float64"):
         u(target, x * 1e160)
+
+
+@pytest.mark.parametrize(
+    ("construction", "options", "says"),
+    [("long", {}, True), ("wide", {}, False), ("long", {"window": 3}, False)],
+)
+def test_the_hint_names_wide_only_where_it_is_a_way_out(construction, options, says):
+    from raspire.errors import BudgetError
+    from raspire.simulator.estimate import refuse_beyond
+
+    u = UniversalSimulator(4, 8, 2, 4, 4, construction=construction, **options)
+    with pytest.raises(BudgetError) as caught:
+        refuse_beyond(100, u.construction)
+    assert ("wide" in caught.value.hint) is says

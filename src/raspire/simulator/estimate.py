@@ -81,8 +81,15 @@ def refuse_beyond(budget: int, construction: Construction) -> None:
             f"U for n={construction.n}, {construction.shape} does not fit the memory budget",
             expected=f"at most {budget:,} bytes",
             found=f"{needed:,} bytes for a sequence of N = {construction.length:,}",
-            hint="a smaller n, the construction wide, or a larger budget",
-        )
+            hint="a smaller n, " + ("the construction wide, " if _in_wide(construction) else "")
+            + "or a larger budget",
+        )  # fmt: skip
+
+
+def _in_wide(construction: Construction) -> bool:
+    """Whether the construction `wide`, whose sequence is shorter, could take this shape."""
+    shape = construction.shape
+    return construction.name == "long" and isinstance(shape, Shape) and not shape.positional
 
 
 def _products(n: int, shape: Shape) -> int:
