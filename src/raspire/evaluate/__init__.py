@@ -22,6 +22,7 @@ from raspire.evaluate.joins import Tick
 from raspire.evaluate.plans import planned
 from raspire.evaluate.positions import Array, Positions, Span, compact
 from raspire.evaluate.progress import shown
+from raspire.evaluate.ranking import distinct
 from raspire.evaluate.reference import Evaluation, reference
 from raspire.evaluate.strings import all_strings, count_strings, random_strings
 from raspire.given import whole
@@ -116,8 +117,8 @@ def _sorted(positions: Array) -> tuple[Positions, Array | None]:
     """Sorted positions, each once, and where in them every asked one is (None: as they are)."""
     if len(positions) < 2 or bool(np.all(positions[1:] > positions[:-1])):
         return compact(positions), None
-    distinct, back = np.unique(positions, return_inverse=True)
-    return compact(distinct), back.reshape(-1)
+    ascending, back = distinct(positions)
+    return compact(ascending), back
 
 
 def _contracted(program: SOp, tokens: Column, positions: Any, budget: int) -> Array | None:

@@ -239,8 +239,8 @@ def combined(
         q = k if same else np.where(q_lost, -1, q * size_next + q_next)
         size *= size_next
         if size > TABLE * (keys + queries) + 64 * ROOM:
-            values, codes = np.unique(k, return_inverse=True)
-            k = np.where(k < 0, -1, codes.reshape(-1))
+            values, codes = distinct(k)
+            k = np.where(k < 0, -1, codes).astype(np.int64)
             q = k if same else np.where(q < 0, -1, _found(values, q))
             size = len(values)
     return _stretched(k, keys), _stretched(q, queries), size

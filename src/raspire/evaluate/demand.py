@@ -354,17 +354,26 @@ def _selected(tests: list[tuple[SOp, SOp]], wanted: Positions, length: int) -> P
         table[column.data.astype(np.int64, copy=False) - low] = True
         tables.append((key, low, table))
     pieces: list[Positions] = []
-    for part in blocks(Span(0, length), BLOCK):
-        keep = _kept(tables, part, length)
+    walks = [topological(key) for key, _, _ in tables]
+    waiting = [Span(0, -(-length // BLOCK) * BLOCK)]
+    while waiting:
+        part = waiting.pop()
+        if any(
+            _outside(walk, part.start, min(part.stop, length) - 1, low, low + len(table) - 1)
+            for walk, (_, low, table) in zip(walks, tables, strict=True)
+        ):
+            continue
+        if len(part) > BLOCK:
+            middle = part.start + len(part) // BLOCK // 2 * BLOCK
+            waiting += [Span(middle, part.stop), Span(part.start, middle)]
+            continue
+        keep = _kept(tables, Span(part.start, min(part.stop, length)), length)
         if len(keep):
             pieces.append(keep)
     return _joined(pieces)
 
 
 def _kept(tables: list[tuple[SOp, int, Array]], part: Positions, length: int) -> Positions:
-    first, last = ends(part)
-    if any(_outside(key, first, last, low, low + len(t) - 1) for key, low, t in tables):
-        return Span(0, 0)
     keep = np.ones(len(part), dtype=np.bool_)
     for (_, low, table), column in zip(
         tables, index_values([key for key, _, _ in tables], part, length), strict=True
@@ -379,10 +388,10 @@ def _kept(tables: list[tuple[SOp, int, Array]], part: Positions, length: int) ->
     return compact(as_array(part)[keep])
 
 
-def _outside(key: SOp, first: int, last: int, low: int, high: int) -> bool:
-    """Whether the key is certainly not within low..high at the positions first..last."""
+def _outside(walk: Sequence[Node], first: int, last: int, low: int, high: int) -> bool:
+    """Whether a key, the last of its walk, is certainly not within low..high at first..last."""
     known: dict[Node, tuple[float, float]] = {}
-    for node in topological(key):
+    for node in walk:
         if isinstance(node, Indices):
             known[node] = first, last
         elif isinstance(node, Constant) and isinstance(node.value, int):
@@ -391,7 +400,8 @@ def _outside(key: SOp, first: int, last: int, low: int, high: int) -> bool:
             known[node] = node.primitive.range(*(known[child] for child in node.args))
         else:
             return False
-    return known[key][1] < low or known[key][0] > high
+    least, most = known[walk[-1]]
+    return most < low or least > high
 
 
 def _joined(pieces: list[Positions]) -> Positions:

@@ -27,6 +27,7 @@ from raspire.evaluate.columns import (
 )
 from raspire.evaluate.parts import in_parts, integer_type, looked_up, parts
 from raspire.evaluate.positions import Array
+from raspire.evaluate.ranking import distinct
 from raspire.evaluate.reference import guarded
 from raspire.program.primitives import Primitive
 
@@ -397,8 +398,8 @@ def distinct_rows(
             lambda a, b, size=size: a.astype(np.int64) * size + b,
             codes, column_codes, dtype=integer_type(0, total),
         )  # fmt: skip
-        codes, distinct = _distinct_codes(codes, total)
-        picks = [[*picks[code // size], code % size] for code in distinct]
+        codes, kept = _distinct_codes(codes, total)
+        picks = [[*picks[code // size], code % size] for code in kept]
         values.append(vocabulary)
     rows = [tuple(v[i] for v, i in zip(values, pick, strict=True)) for pick in picks]
     return (codes if len(codes) == length else np.repeat(codes, length)), rows
@@ -409,9 +410,9 @@ def _distinct_codes(codes: Array, size: int) -> tuple[Array, list[int]]:
         present = np.zeros(size, dtype=np.bool_)
         for part in parts(len(codes)):
             present[codes[part]] = True
-        distinct = np.flatnonzero(present)
-        if len(distinct) == size:
-            return codes, distinct.tolist()
-        return looked_up(numbered(present), codes), distinct.tolist()
-    found, inverse = np.unique(codes, return_inverse=True)
-    return inverse.reshape(-1), found.tolist()
+        found = np.flatnonzero(present)
+        if len(found) == size:
+            return codes, found.tolist()
+        return looked_up(numbered(present), codes), found.tolist()
+    found, inverse = distinct(codes)
+    return inverse, found.tolist()

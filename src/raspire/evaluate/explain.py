@@ -8,8 +8,6 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from raspire.arithmetic import FLOAT64
 from raspire.columns import left, right, width
 from raspire.errors import RaspTypeError, RaspValueError
@@ -17,7 +15,7 @@ from raspire.evaluate import contraction
 from raspire.evaluate.demand import Demand
 from raspire.evaluate.inputs import positions_of
 from raspire.evaluate.plans import planned
-from raspire.evaluate.positions import Positions, Span, compact
+from raspire.evaluate.positions import Positions, Span, compact, once_each
 from raspire.evaluate.selectors import Clause, plans_of, ranking_tests, single_hardmax
 from raspire.evaluate.selectors import clauses as clauses_of
 from raspire.given import elements, whole
@@ -122,7 +120,7 @@ def explain(program: Node, tokens: Any, *, positions: Any = None) -> Explanation
     length = _length(tokens)
     wanted: Positions = Span(0, length)
     if positions is not None:
-        wanted = compact(np.unique(positions_of(positions, length)))
+        wanted = compact(once_each(positions_of(positions, length)))
     plan = planned(program, length, 1, wanted, FLOAT64)
     found = plan.demand
     shown = [node for node in found.order if isinstance(node, SOp) and node in found.wanted]

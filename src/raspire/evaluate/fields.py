@@ -19,6 +19,7 @@ from raspire.arithmetic.field import MERSENNE_61, PrimeField, Residue
 from raspire.errors import RaspZeroDivisionError
 from raspire.evaluate.columns import Column, from_values
 from raspire.evaluate.positions import Array
+from raspire.evaluate.ranking import distinct
 from raspire.evaluate.reference import guarded
 
 P = np.uint64(MERSENNE_61)
@@ -125,9 +126,9 @@ class FieldColumns(PrimeField):
     def _single(self, record: Any, columns: Sequence[Column], length: int) -> Column:
         """The form on single residues, which refuses comparisons, once for every argument."""
         rows = np.stack(np.broadcast_arrays(*(column.data for column in columns)))
-        distinct, back = np.unique(rows, axis=1, return_inverse=True)
+        unlike, back = np.unique(rows, axis=1, return_inverse=True)
         form, back = guarded(self.form(record), record.name), back.reshape(-1)
-        values = [form(*map(self.element, row)) for row in distinct.T.tolist()]
+        values = [form(*map(self.element, row)) for row in unlike.T.tolist()]
         if not all(isinstance(value, Residue) for value in values):
             found = from_values(values).take(back)
         else:
@@ -150,11 +151,11 @@ class FieldColumns(PrimeField):
             for (at, _), limb in zip(LIMBS, sums, strict=True):
                 weight = np.full(1, pow(2, at, MERSENNE_61), dtype=np.uint64)
                 total = reduced(total + product(reduced(limb.astype(np.uint64)), weight))
-            sizes, back = np.unique(counts, return_inverse=True)
+            sizes, back = distinct(counts)
             table = np.array(
                 [pow(int(n), -1, MERSENNE_61) for n in sizes.tolist()], dtype=np.uint64
             )
-            return Column("p", product(total, table[back.reshape(-1)])), None
+            return Column("p", product(total, table[back])), None
 
         return channels, finish
 

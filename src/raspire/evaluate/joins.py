@@ -22,7 +22,7 @@ from raspire.evaluate.kernels import (
 )
 from raspire.evaluate.parts import counted_from, growing, in_parts
 from raspire.evaluate.positions import Array, Positions, as_array, same
-from raspire.evaluate.ranking import Ranking, as_integers, order_of
+from raspire.evaluate.ranking import Ranking, as_integers, distinct, order_of
 from raspire.evaluate.selectors import (
     EQUAL,
     GREATER,
@@ -213,9 +213,9 @@ class Join:
         best = np.maximum.accumulate(cell[found.order])  # a later group has greater cells
         some = found.stop > found.start
         queried = np.where(some, best[found.stop - 1], -1)
-        values, codes = np.unique(cell, return_inverse=True)
+        values, codes = distinct(cell)
         queried = np.where(some, np.searchsorted(values, queried), -1)
-        cells = np.where(cell < 0, -1, codes.reshape(-1))
+        cells = np.where(cell < 0, -1, codes)
         return by_order(cells, queried, len(values), order, channels)
 
     def ranking(self) -> Ranking | None:

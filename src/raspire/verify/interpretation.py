@@ -129,10 +129,11 @@ class Interpretation:
             return _joined(keys, queries)
         holds = guarded(node.comparison.scalar, node.comparison.name)
         rows: dict[Any, list[int]] = {}
-        for query in queries:
-            if query not in rows:
-                rows[query] = [j for j, key in enumerate(keys) if holds(key, query)]
-        return [rows[query] for query in queries]
+        kinds = [(type(query), query) for query in queries]  # a predicate may ask for the type
+        for kind in kinds:
+            if kind not in rows:
+                rows[kind] = [j for j, key in enumerate(keys) if holds(key, kind[1])]
+        return [rows[kind] for kind in kinds]
 
     def _combine(self, node: Combine) -> Rows:
         if self.undecided.intersection(node.args):
