@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raspire.evaluate import contraction, evaluate
-from raspire.evaluate.contraction_boxes import Box, box_of, hull
-from raspire.evaluate.contraction_kernels import dot, run_length
+from raspire.evaluate.contraction.boxes import Box, box_of, hull
+from raspire.evaluate.contraction.kernels import dot, run_length
 from raspire.program.embedding import (
     aggregate,
     exp,

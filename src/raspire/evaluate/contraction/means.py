@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from raspire.evaluate import contraction_kernels as kernels
-from raspire.evaluate.contraction_kernels import Array
-from raspire.evaluate.contraction_products import product_sum
-from raspire.evaluate.contraction_steps import Emission, Ref, alignment, union
-from raspire.evaluate.contraction_values import Literal, Map, Value
+from raspire.evaluate.contraction import kernels
+from raspire.evaluate.contraction.kernels import Array
+from raspire.evaluate.contraction.products import product_sum
+from raspire.evaluate.contraction.steps import Emission, Ref, alignment, union
+from raspire.evaluate.contraction.values import Literal, Map, Value
 from raspire.program.index_expressions import Axis
 
 Scales = list[tuple[str, float]]

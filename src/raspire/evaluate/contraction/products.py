@@ -8,9 +8,9 @@ from math import log2
 
 import numpy as np
 
-from raspire.evaluate import contraction_kernels as kernels
-from raspire.evaluate.contraction_kernels import Array
-from raspire.evaluate.contraction_steps import Emission, Ref, union
+from raspire.evaluate.contraction import kernels
+from raspire.evaluate.contraction.kernels import Array
+from raspire.evaluate.contraction.steps import Emission, Ref, union
 from raspire.program.index_expressions import Axis, NotProved
 
 MOST_WORK = 512

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from raspire.evaluate import contraction_kernels as kernels
-from raspire.evaluate.contraction_kernels import Array
+from raspire.evaluate.contraction import kernels
+from raspire.evaluate.contraction.kernels import Array
 from raspire.program.index_expressions import Axis, NotProved
 from raspire.program.primitives import REALS, Interval
 

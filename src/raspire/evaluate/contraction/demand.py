@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from raspire.evaluate.contraction_boxes import Box, image, merged
-from raspire.evaluate.contraction_values import (
+from raspire.evaluate.contraction.boxes import Box, image, merged
+from raspire.evaluate.contraction.values import (
     Access,
     Best,
     Block,

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raspire.evaluate.contraction_boxes import Box, box_of
-from raspire.evaluate.contraction_demand import blocks
-from raspire.evaluate.contraction_emission import emit
-from raspire.evaluate.contraction_kernels import NotFinite
-from raspire.evaluate.contraction_steps import TOKENS, Emission, Step
+from raspire.evaluate.contraction.boxes import Box, box_of
+from raspire.evaluate.contraction.demand import blocks
+from raspire.evaluate.contraction.emission import emit
+from raspire.evaluate.contraction.kernels import NotFinite
+from raspire.evaluate.contraction.steps import TOKENS, Emission, Step
 from raspire.program.index_expressions import Border, NotProved
 from raspire.program.nodes import SOp
 

@@ -9,16 +9,16 @@ from functools import partial
 
 import numpy as np
 
-from raspire.evaluate import contraction_kernels as kernels
-from raspire.evaluate.contraction_kernels import Array
-from raspire.evaluate.contraction_means import (
+from raspire.evaluate.contraction import kernels
+from raspire.evaluate.contraction.kernels import Array
+from raspire.evaluate.contraction.means import (
     Product,
     as_product,
     greatest_among,
     mean_of_product,
     or_default,
 )
-from raspire.evaluate.contraction_steps import (
+from raspire.evaluate.contraction.steps import (
     MOST_CONSTANT,
     TOKENS,
     Emission,
@@ -26,7 +26,7 @@ from raspire.evaluate.contraction_steps import (
     alignment,
     union,
 )
-from raspire.evaluate.contraction_values import (
+from raspire.evaluate.contraction.values import (
     TOTAL,
     Best,
     Block,
