@@ -9,7 +9,8 @@ import numpy as np
 
 from raspire.arithmetic import Arithmetic, arithmetic_named
 from raspire.errors import RaspError, RaspTypeError
-from raspire.evaluate.columns import Column, assemble
+from raspire.evaluate.assembly import assemble
+from raspire.evaluate.columns import Column
 from raspire.evaluate.engine import RowByRow, Run
 from raspire.evaluate.fields import by_columns
 from raspire.evaluate.inputs import column_of

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from raspire.arithmetic import Arithmetic
+from raspire.evaluate.assembly import assemble, exact_in_float
 from raspire.evaluate.codes import equality_codes, numeric_pair
 from raspire.evaluate.columns import (
     Column,
-    assemble,
     constant,
-    exact_in_float,
     from_values,
     integers,
     numbered,

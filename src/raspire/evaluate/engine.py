@@ -15,8 +15,9 @@ import numpy as np
 from raspire.arithmetic import Arithmetic
 from raspire.errors import BudgetError, RaspError
 from raspire.evaluate import columns
+from raspire.evaluate.assembly import assemble, exact_in_float, mixed
 from raspire.evaluate.codes import whole_numbers
-from raspire.evaluate.columns import Column, assemble
+from raspire.evaluate.columns import Column
 from raspire.evaluate.demand import BLOCK, Demand
 from raspire.evaluate.elementwise import apply
 from raspire.evaluate.joins import Join, Tick
@@ -315,8 +316,8 @@ class Run:
                 kept = join.holds(known[key], self.store.leaf(query, part), mask)
                 codes = np.where(kept, codes, -1)
             values = known[node.value]
-            if mode == "mixed" and columns.exact_in_float(values):
-                values = columns.mixed(values)
+            if mode == "mixed" and exact_in_float(values):
+                values = mixed(values)
             if mode != "whole" and (values.kind == "c" or kind not in (None, values.kind)):
                 return None
             kind, pay = values.kind, self._payload(node, values, snap=False)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from raspire.errors import RaspError
-from raspire.evaluate.columns import Column, assemble, numbered
+from raspire.evaluate.assembly import assemble
+from raspire.evaluate.columns import Column, numbered
 from raspire.evaluate.kernels import Totals
 from raspire.evaluate.parts import integer_type, looked_up
 from raspire.evaluate.payload import Payload

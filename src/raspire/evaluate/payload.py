@@ -15,13 +15,13 @@ import numpy as np
 
 from raspire.arithmetic import Arithmetic
 from raspire.errors import RaspError
+from raspire.evaluate.assembly import assemble
 from raspire.evaluate.columns import (
     BOOL,
     EXACT_FLOAT,
     FLOAT,
     INT,
     Column,
-    assemble,
     constant,
     from_values,
     integers,
