@@ -21,10 +21,11 @@ from raspire import (
     tokens,
 )
 from raspire.errors import RaspError
-from raspire.evaluate import evaluate, kernels, parts, ranking, reference
+from raspire.evaluate import demand, engine, evaluate, kernels, parts, ranking, reference
 from raspire.evaluate.columns import Column, from_values
 from raspire.evaluate.ranking import Ranking, occurrences, order_of
 from raspire.library.sequences import sort, sort_by_frequency
+from raspire.program.embedding import ceil, floor
 from tests.evaluate.programs import Generator, agree
 
 N = 150
@@ -300,3 +301,90 @@ def test_the_sign_of_a_mean_is_that_of_the_mean(kind, arithmetic):
                 found = evaluate(program, given, arithmetic=arithmetic)
                 expected = reference(program, given, arithmetic)
                 assert agree(found, expected, 1.0), (program, given)
+
+
+@pytest.mark.parametrize("span", [2**40, 2**62, 2**63 - 1])
+def test_wide_integers_are_sorted(span):
+    given = np.random.default_rng(0).integers(-span, span, 70_000)
+    assert np.array_equal(evaluate(sort(), given), np.sort(given))
+    assert np.array_equal(evaluate(PROGRAMS["descending"], given), np.sort(given)[::-1])
+
+
+def test_the_ends_of_int64_are_sorted_by_packing(monkeypatch):
+    monkeypatch.setattr(ranking, "RADIX", 2)
+    for given in ([1, 0, 1, 2**63 - 1, 0], [-(2**62), 2**62, 0], [-(2**63) + 1, 2**63 - 1]):
+        assert evaluate(sort(), given) == sorted(given)
+        assert evaluate(PROGRAMS["descending"], given) == sorted(given)[::-1]
+
+
+@pytest.mark.parametrize("size", [2000, 10_000, 50_000])
+def test_the_mean_of_equal_floats_is_that_float(size):
+    given = np.repeat(np.arange(1, size + 1) / 10, 3)
+    same = select(tokens, tokens, "==")
+    assert np.array_equal(evaluate(aggregate(same, tokens), given), given)
+    up_to_here = same & select(indices, indices, "<=")
+    assert np.array_equal(evaluate(aggregate(up_to_here, tokens), given), given)
+
+
+@pytest.mark.parametrize("function", [round, floor, ceil])
+@pytest.mark.parametrize("where", [0, 1, -1])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_rounding_refuses_what_is_no_number_wherever_it_is(function, where, value):
+    given = np.zeros(parts.PART + 500)
+    given[where] = value
+    with pytest.raises(RaspError):
+        evaluate(function(tokens), given)
+
+
+@pytest.mark.parametrize("large", [2**48, 2**61, 2**62])
+@pytest.mark.parametrize("late", [False, True])
+def test_streamed_sums_leave_int64_as_integers_of_python(large, late, monkeypatch):
+    monkeypatch.setattr(demand, "STREAM", 16)
+    monkeypatch.setattr(demand, "BLOCK", 7)
+    monkeypatch.setattr(engine, "BLOCK", 7)
+    program = aggregate(select(indices % 3, indices % 3, "=="), tokens)
+    n = 200
+    given = [large + i if not late or i > n // 2 else 1 for i in range(n)]
+    for sign in (1, -1):
+        signed = [sign * value for value in given]
+        assert agree(evaluate(program, signed), reference(program, signed), 1.0)
+
+
+def test_sums_at_the_edge_of_exact_floats():
+    for total in (2**53 - 1, 2**53, 2**53 + 1, -(2**53)):
+        for rest in (2, 6, 106, 254):
+            given = [total] + [0] * rest
+            mean = aggregate(full, tokens)
+            assert evaluate(mean, given) == reference(mean, given)
+
+
+def test_a_nan_is_never_the_greatest():
+    for given in ([1.0, np.nan], [np.nan, 1.0, 1.0], [np.nan], [np.nan, -np.inf], [2, np.nan, "a"]):
+        for among in (None, select(indices, indices, "<=")):
+            program = selector_width(hardmax(tokens, among=among))
+            try:
+                expected = reference(program, given)
+            except RaspError:
+                continue
+            assert evaluate(program, given) == expected
+    assert selector_width(hardmax(tokens))([1.0, np.nan]) == [1, 1]
+    assert selector_width(hardmax(tokens))([np.nan, np.nan]) == [0, 0]
+
+
+def test_means_of_integers_in_float32():
+    mean = aggregate(full, tokens)
+    for program in (
+        mean, mean == aggregate(full, tokens * 1.0), mean + 0,
+        aggregate(select(indices, indices, "<="), tokens), aggregate(full, tokens > 1),
+    ):  # fmt: skip
+        for given in ([1, 1, 3], [1, 2, 2, 7], [2, 2]):
+            found = evaluate(program, given, arithmetic="float32")
+            assert found == reference(program, given, "float32")
+
+
+def test_a_batch_does_not_stream(monkeypatch):
+    monkeypatch.setattr(demand, "STREAM", 2)
+    program = aggregate(select(indices % 2, indices % 2, "=="), tokens)
+    rows = np.arange(24).reshape(4, 6) ** 2
+    expected = [reference(program, row) for row in rows.tolist()]
+    assert np.array_equal(program.batch(rows), expected)

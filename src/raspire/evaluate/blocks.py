@@ -86,6 +86,7 @@ def _greatest(among: Array, score: Array) -> Array:
         return among
     if score.dtype.kind == "f":
         low: Any = -np.inf
+        among = among & ~np.isnan(score)
     else:
         score = score.astype(np.int64, copy=False)
         low = np.iinfo(np.int64).min

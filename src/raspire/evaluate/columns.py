@@ -190,7 +190,7 @@ class Column:
 
     def in_order(self, ranking: Ranking) -> Column:
         """The values in an order of all positions."""
-        ranks = ranking.ascending() if self is ranking.of and self.kind == "i" else None
+        ranks = ranking.ascending() if self is ranking.of else None
         if ranks is None:
             return self.take(ranking.places)
         base, down = ranking.base, ranking.descending

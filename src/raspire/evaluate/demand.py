@@ -277,7 +277,9 @@ class _Builder:
         self, node: Aggregate, found: list[Clause] | None, keys: Positions, wanted: Positions
     ) -> bool:
         """Whether the values are formed in blocks of keys, and never stored."""
-        if len(keys) <= STREAM or found is None or len(found) != 1 or node.rule == "rasp":
+        if self.found.rows > 1 or len(keys) <= STREAM:
+            return False  # in a batch the groups of every row are apart
+        if found is None or len(found) != 1 or node.rule == "rasp":
             return False
         clause = found[0]
         if not clause.equal or clause.unequal or clause.hardmax is not None or clause.query_filters:

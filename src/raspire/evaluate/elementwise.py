@@ -18,6 +18,7 @@ from raspire.arithmetic import Arithmetic
 from raspire.evaluate.assembly import assemble, exact_in_float
 from raspire.evaluate.codes import equality_codes, numeric_pair
 from raspire.evaluate.columns import (
+    FLOAT,
     Column,
     constant,
     from_values,
@@ -55,9 +56,19 @@ def apply(record: Primitive, columns: Sequence[Column], arithmetic: Arithmetic) 
     found = _fast(record, columns, arithmetic, length)
     if found is None:
         found = _by_distinct(record, columns, arithmetic, length)
-    if found.kind == "f" and arithmetic.name == "float32":
-        found = Column("f", found.data.astype(np.float32), length=length)
-    return found
+    return rounded(found, arithmetic)
+
+
+def rounded(column: Column, arithmetic: Arithmetic) -> Column:
+    """The column with its floats rounded as the arithmetic rounds."""
+    if arithmetic.name != "float32" or column.kind not in "fm":
+        return column
+    data = column.data.astype(np.float32)
+    if column.kind == "f":
+        return Column("f", data, length=column.length)
+    assert column.tags is not None
+    floats = np.where(column.tags == FLOAT, data, column.data)
+    return Column("m", floats, length=column.length, tags=column.tags)
 
 
 def _form(record: Primitive, arithmetic: Arithmetic) -> Callable[..., Any]:
@@ -320,8 +331,8 @@ def _propagated(name: str, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]
 
 def _whole_limits(data: Array) -> tuple[int, int] | None:
     """Bounds of the floats, rounded anyhow; None unless each then is an int64."""
-    low = min(float(data[part].min()) for part in parts(len(data)))
-    high = max(float(data[part].max()) for part in parts(len(data)))
+    low = float(np.min([data[part].min() for part in parts(len(data))]))  # a NaN, if there is one
+    high = float(np.max([data[part].max() for part in parts(len(data))]))
     if not (low > -(2.0**62) and high < 2.0**62):
         return None
     return math.floor(low), math.ceil(high)

@@ -19,7 +19,7 @@ from raspire.evaluate.assembly import assemble, exact_in_float, mixed
 from raspire.evaluate.codes import whole_numbers
 from raspire.evaluate.columns import Column
 from raspire.evaluate.demand import BLOCK, Demand
-from raspire.evaluate.elementwise import apply
+from raspire.evaluate.elementwise import apply, rounded
 from raspire.evaluate.joins import Join, Tick
 from raspire.evaluate.means import counts, filled_up, means
 from raspire.evaluate.parts import integer_type, looked_up
@@ -144,8 +144,8 @@ class Run:
             return self._fetch(node, self.store.read(address, wanted), wanted)
         if node in self.demand.streams:
             assert isinstance(node, Aggregate)
-            return self._stream(node, wanted)
-        return self._joined(node, found, wanted)
+            return rounded(self._stream(node, wanted), self.arithmetic)
+        return rounded(self._joined(node, found, wanted), self.arithmetic)
 
     def _default(self, node: Aggregate) -> Column:
         return columns.constant(self.arithmetic.constant(node.default), 1)

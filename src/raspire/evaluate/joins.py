@@ -228,19 +228,19 @@ class Join:
         (node, _, mask, loose), second = tests
         if not same(self.keys, self.wanted) or not growing(self._order(*second).keys):
             return None
-        keys, descending = self._key(node), bool(mask & GREATER)
+        keys, descending, of = self._key(node), bool(mask & GREATER), None
         low, high = keys.bounds() if keys.kind == "i" else (0, 0)
         if keys.kind == "i" and not keys.uniform and high - low < 1 << 62:
-            rank, size = counted_from(low, keys.data, low, high), high - low + 1
+            rank, size, of = counted_from(low, keys.data, low, high), high - low + 1, keys
         elif keys.kind == "f" and not keys.uniform:
             ordered = -keys.data if descending else keys.data
-            return Ranking(as_integers(ordered.astype(np.float64) + 0.0), of=keys)
+            return Ranking(as_integers(ordered.astype(np.float64) + 0.0))
         else:
             rank, _, size = ranks(keys, keys, loose=loose)
             rank = np.broadcast_to(rank, (len(keys),))
         if descending:
             rank = size - 1 - rank.astype(np.int64)
-        return Ranking(rank, of=keys, base=high if descending else low, descending=descending)
+        return Ranking(rank, of=of, base=high if descending else low, descending=descending)
 
     # ------------------------------------------------------------ dense rows
 

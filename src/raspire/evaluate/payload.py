@@ -124,7 +124,7 @@ def whole_means(total: Array, counts: Array, rasp: bool, arithmetic: Arithmetic)
     if total.dtype == object or not binary:
         return _exact_means(total, counts, rasp, arithmetic)
     low, high = (int(total.min()), int(total.max())) if len(total) else (0, 0)
-    if max(-low, high) > EXACT_FLOAT:
+    if max(-low, high) >= EXACT_FLOAT:
         if not rasp and not (total % counts).any():
             return Column("i", total // counts)
         return _exact_means(total, counts, rasp, arithmetic)
@@ -163,6 +163,7 @@ def _floats(values: Column, snap: bool, arithmetic: Arithmetic) -> Payload:
     if snap and len(data) <= 1 << 22:
         codes, distinct = values.coded()
         if len(distinct) ** 2 * len(data) < SQUARES:
+            codes = codes.astype(np.int64)
             channels += [codes, codes * codes]
         else:
             distinct = None

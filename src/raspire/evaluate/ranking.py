@@ -26,8 +26,8 @@ SHORT = 4096
 class Ranking:
     """All positions in a stable order of their ranks, which are any integers.
 
-    ``of`` is the column that was ranked, so that it is known in this order too: if it is one of
-    integers, rank 0 is the value ``base``, its greatest where it is ``descending``.
+    Where the ranks are the values of a column ``of`` of integers, counted up from ``base``, or down
+    from it if they are ``descending``, that column is known in this order too.
     """
 
     def __init__(

@@ -133,10 +133,10 @@ def guarded(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def greatest(row: list[bool], score: list[Any]) -> list[bool]:
-    """Of the chosen cells of a row, those of greatest score."""
-    chosen = [s for s, cell in zip(score, row, strict=True) if cell]
+    """Of the chosen cells of a row, those of greatest score; a NaN is never the greatest."""
+    chosen = [s for s, cell in zip(score, row, strict=True) if cell and s == s]
     if not chosen:
-        return row
+        return [False] * len(row)
     try:
         best = max(chosen)
     except TypeError:

@@ -26,6 +26,7 @@ class Tables:
         self.counts = np.zeros(max(1, self.total), dtype=np.int64)
         self.sums: list[Array] | None = None
         self.lost: list[Array | None] = []
+        self.largest: list[int] = []
 
     def codes(self, keys: list[Column], size: int) -> Array:
         """The group of every key of a block, -1 for none."""
@@ -54,9 +55,12 @@ class Tables:
         self.counts[low:high] += part.counts
         if self.sums is None:
             self.sums = [np.zeros(len(self.counts), dtype=s.dtype) for s in part.sums]
+            self.largest = [0] * len(self.sums)
             self.lost = [
                 np.zeros(len(self.counts)) if s.dtype.kind == "f" else None for s in part.sums
             ]
+        for at, new in enumerate(part.sums):
+            self._widen(at, new)
         for total, lost, new in zip(self.sums, self.lost, part.sums, strict=True):
             old = total[low:high]
             with np.errstate(invalid="ignore", over="ignore"):
@@ -66,6 +70,15 @@ class Tables:
                     error = (old - (grown - back)) + (new - back)
                     lost[low:high] += np.where(np.isfinite(error), error, 0)
             total[low:high] = grown
+
+    def _widen(self, at: int, new: Array) -> None:
+        """Sums of integers that could leave int64 become Python's."""
+        assert self.sums is not None
+        if self.sums[at].dtype.kind != "i":
+            return
+        self.largest[at] += max(-int(new.min(initial=0)), int(new.max(initial=0)))
+        if new.dtype == object or self.largest[at] >= 1 << 63:
+            self.sums[at] = self.sums[at].astype(object)
 
     def totals(self, count: int) -> Totals:
         """The table, with the row of every query."""

@@ -81,6 +81,7 @@ def hardmax(score: object, among: Selector | None = None) -> Selector:
     """Of the keys that ``among`` selects (all, if not given), those of greatest ``score``.
 
     This is average-hard attention's own choice: one head (see ``constructions``, row maximum).
+    A NaN is never the greatest.
 
     >>> aggregate(hardmax(tokens), indices)([3, 9, 4])
     [1, 1, 1]
