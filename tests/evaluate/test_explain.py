@@ -67,3 +67,5 @@ def test_a_sort_is_a_look_up_by_rank():
     ranks = selector_width(select(tokens, tokens, "<"))  # equal tokens have equal ranks
     found = explain(aggregate(select(ranks, indices, "=="), tokens), 100)
     assert found.steps[-1].plan == "group by 1 key"
+    few = explain(sort(), 100, positions=[3, 5])  # there the values are joined by their ranks
+    assert few.steps[-1].plan == "group by 1 key"

@@ -388,3 +388,35 @@ def test_a_batch_does_not_stream(monkeypatch):
     rows = np.arange(24).reshape(4, 6) ** 2
     expected = [reference(program, row) for row in rows.tolist()]
     assert np.array_equal(program.batch(rows), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64"])
+@pytest.mark.parametrize("codes", [[0, -1], [2, 0], [0, 127]])
+def test_codes_outside_of_their_vocabulary_are_refused(codes, dtype):
+    with pytest.raises(RaspError, match="outside of its vocabulary"):
+        evaluate(tokens, Column("c", np.array(codes, dtype), vocabulary=["a", "b"]))
+    with pytest.raises(RaspError, match="outside of its vocabulary"):
+        Column("c", np.array([256, 1]), vocabulary=["a", "b"])  # 256 is 0 in a byte
+
+
+@pytest.mark.parametrize("part", [1 << 15, 50])
+def test_a_ranking_is_read_in_other_ways(part, monkeypatch):
+    for module in (parts, kernels, ranking):
+        monkeypatch.setattr(module, "PART", part)
+    rank = selector_width(
+        select(tokens, tokens, "<") | (select(tokens, tokens, "==") & select(indices, indices, "<"))
+    )
+    at = select(rank, indices, "==")
+    rng = random.Random(1)
+    for given in ([rng.randint(0, 9) for _ in range(N)], [rng.random() for _ in range(N)]):
+        for program in (
+            rank * 2 + indices, aggregate(select(rank, length - 1 - indices, "=="), tokens),
+            aggregate(select(rank, indices + 1, "=="), tokens, -1), aggregate(at, rank),
+            aggregate(at & select(tokens, 3, ">"), tokens, -1), aggregate(at, tokens * 1.5),
+            aggregate(select(indices, rank, "=="), tokens),
+        ):  # fmt: skip
+            expected = reference(program, given)
+            assert agree(evaluate(program, given), expected, 1.0)
+            some = [7, 3, 149, 0]
+            found = evaluate(program, given, positions=some)
+            assert agree(found, [expected[i] for i in some], 1.0)

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from raspire.errors import RaspTypeError
+from raspire.errors import RaspTypeError, RaspValueError
 from raspire.evaluate.parts import (
     counted_from,
     in_parts,
@@ -78,7 +78,10 @@ class Column:
     ) -> None:
         if kind == "c":
             assert vocabulary is not None
-            data = typed(data, integer_type(0, len(vocabulary)))
+            dtype = integer_type(0, len(vocabulary))
+            if data.dtype != dtype:
+                refuse_foreign(data, vocabulary)
+                data = typed(data, dtype)
         self.kind = kind
         self._data: Array | None = data
         self._form: Callable[[], Array] | None = None
@@ -302,6 +305,17 @@ class Column:
         return self._coded
 
 
+def refuse_foreign(codes: Array, vocabulary: Sequence[Any]) -> None:
+    """Refuse codes that point outside of their vocabulary."""
+    low, high = (int(codes.min()), int(codes.max())) if len(codes) else (0, -1)
+    if low < 0 or high >= len(vocabulary):
+        raise RaspValueError(
+            "a code is outside of its vocabulary",
+            expected=f"codes of 0 to {len(vocabulary) - 1}",
+            found=f"{low if low < 0 else high}",
+        )
+
+
 def comparable(column: Column) -> Column:
     """The column, if its values may be compared; integers among objects are taken out of them.
 
@@ -457,16 +471,19 @@ def distinct_integers(column: Column) -> tuple[Array, Array]:
     low, high = column.exact_bounds()
     size = high - low + 1
     if size <= TABLE * len(column.data) + ROOM:
-        codes = counted_from(low, integers(column), low, high)
-        present = np.zeros(size, dtype=np.bool_)
-        for part in parts(len(codes)):
-            present[codes[part]] = True
-        values = np.flatnonzero(present) + low
-        if len(values) == size:
-            return codes, values
-        return looked_up(numbered(present), codes), values
+        codes, kept = compacted(counted_from(low, integers(column), low, high), size)
+        return codes, kept + low
     values, codes = distinct(column.data)
     return codes, values.astype(np.int64)
+
+
+def compacted(codes: Array, size: int) -> tuple[Array, Array]:
+    """Codes below ``size``, numbered anew without gaps, and the ascending codes that occur."""
+    present = np.zeros(size, dtype=np.bool_)
+    for part in parts(len(codes)):
+        present[codes[part]] = True
+    kept = np.flatnonzero(present)
+    return codes if len(kept) == size else looked_up(numbered(present), codes), kept
 
 
 def numbered(present: Array) -> Array:

@@ -19,7 +19,7 @@ from raspire.errors import RaspError
 from raspire.evaluate import columns
 from raspire.evaluate.codes import whole_numbers
 from raspire.evaluate.columns import Column
-from raspire.evaluate.elementwise import apply
+from raspire.evaluate.elementwise import COMPARISONS, apply
 from raspire.evaluate.parts import in_parts, integer_type
 from raspire.evaluate.positions import (
     Array,
@@ -52,8 +52,6 @@ BLOCK = 1 << 15
 
 STREAM = 1 << 21
 """More keys than this stream into a grouped mean instead of being stored."""
-
-COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
 
 READ = 1 << 23
 """A program read at more positions than this is formed in blocks of them."""
@@ -105,7 +103,7 @@ def _signs(order: Sequence[Node], program: Node) -> set[Node]:
 
 
 def _compares_with_zero(reader: Node, node: Node) -> bool:
-    if not isinstance(reader, Apply) or reader.primitive.name not in COMPARING:
+    if not isinstance(reader, Apply) or reader.primitive.name not in COMPARISONS:
         return False
     others = [child for child in reader.args if child is not node]
     return len(others) == 1 and isinstance(others[0], Constant) and _is_zero(others[0].value)

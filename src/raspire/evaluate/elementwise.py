@@ -20,10 +20,10 @@ from raspire.evaluate.codes import equality_codes, numeric_pair
 from raspire.evaluate.columns import (
     FLOAT,
     Column,
+    compacted,
     constant,
     from_values,
     integers,
-    numbered,
 )
 from raspire.evaluate.parts import in_parts, integer_type, looked_up, parts
 from raspire.evaluate.positions import Array
@@ -417,12 +417,7 @@ def distinct_rows(
 
 def _distinct_codes(codes: Array, size: int) -> tuple[Array, list[int]]:
     if size <= TABLE * len(codes) + ROOM:
-        present = np.zeros(size, dtype=np.bool_)
-        for part in parts(len(codes)):
-            present[codes[part]] = True
-        found = np.flatnonzero(present)
-        if len(found) == size:
-            return codes, found.tolist()
-        return looked_up(numbered(present), codes), found.tolist()
-    found, inverse = distinct(codes)
+        inverse, found = compacted(codes, size)
+    else:
+        found, inverse = distinct(codes)
     return inverse, found.tolist()

@@ -165,9 +165,14 @@ def _texts(order: Sequence[Node]) -> dict[Node, str]:
     }
 
 
-def _at_ranks(clauses: list[Clause] | None, found: Demand) -> bool:
+def _at_ranks(node: Node, clauses: list[Clause] | None, found: Demand) -> bool:
     """Whether values are read at 0, 1, ... of a ranking of all of them."""
-    if clauses is None or len(clauses) != 1 or len(clauses[0].equal) != 1:
+    if (
+        not isinstance(node, Aggregate)
+        or clauses is None
+        or len(clauses) != 1
+        or len(clauses[0].equal) != 1
+    ):
         return False
     rank, query = clauses[0].equal[0]
     if not (clauses[0].only_equal and isinstance(rank, Width) and isinstance(query, Indices)):
@@ -181,7 +186,7 @@ def _step(node: Aggregate | Width, text: str, found: Demand) -> Step:
     if clauses is not None and len(clauses) == 1 and clauses[0].fetch is not None:
         return Step(text, "look-up by address", queries, queries, queries)
     keys = len(found.keys.get(node, Span(0, 0)))
-    if isinstance(node, Aggregate) and _at_ranks(clauses, found):
+    if keys == queries == found.length and _at_ranks(node, clauses, found):
         return Step(text, "look-up by rank", keys, queries, queries)
     if clauses is None:
         return Step(text, "blocks", keys, queries, keys * queries)

@@ -9,7 +9,7 @@ import numpy as np
 from raspire.arithmetic import Arithmetic
 from raspire.arithmetic.field import MERSENNE_61
 from raspire.errors import RaspTypeError, RaspValueError
-from raspire.evaluate.columns import Column, from_array, from_values
+from raspire.evaluate.columns import Column, from_array, from_values, refuse_foreign
 from raspire.evaluate.positions import Array
 from raspire.given import elements
 
@@ -21,6 +21,8 @@ def column_of(tokens: Any, arithmetic: Arithmetic) -> Column:
     """
     if isinstance(tokens, Column):
         found = tokens
+        if found.vocabulary is not None:
+            refuse_foreign(found.data, found.vocabulary)
     elif isinstance(tokens, np.ndarray):
         if tokens.ndim != 1:
             raise RaspValueError(

@@ -1,4 +1,4 @@
-"""Stable orders of natural numbers: by counting where few are distinct, else packed with places.
+"""Stable orders of integers: by counting where few are distinct, else packed with their places.
 
 A program that sorts asks for the rank of every position and then looks values up at their ranks.
 A :class:`Ranking` keeps the order from which both follow, so that neither is worked out twice.
@@ -6,6 +6,7 @@ A :class:`Ranking` keeps the order from which both follow, so that neither is wo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -34,9 +35,7 @@ class Ranking:
         self, ranks: Array, *, of: object = None, base: int = 0, descending: bool = False
     ) -> None:
         self.ranks, self.of, self.base, self.descending = ranks, of, base, descending
-        found = _packed(ranks)
-        self._packed = None if found is None else found[0]
-        self._bits = 0 if found is None else found[1]
+        self._packed = None if _by_radix(ranks) else _pack(ranks)
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -44,22 +43,22 @@ class Ranking:
     @property
     def nbytes(self) -> int:
         """The bytes that it holds."""
-        return int(self.ranks.nbytes + (0 if self._packed is None else self._packed.nbytes))
+        sorted_ = 0 if self._packed is None else self._packed.keys.nbytes
+        return int(self.ranks.nbytes + sorted_)
 
     @cached_property
     def places(self) -> Array:
         """The positions in this order."""
-        if self._packed is None:
-            return order_of(self.ranks)
-        return _low_bits(self._packed, self._bits)
+        return order_of(self.ranks) if self._packed is None else _places(self.ranks, self._packed)
 
     def ascending(self) -> Array | None:
         """The ranks in this order, where they are at hand."""
-        if self._packed is None:
+        packed = self._packed
+        if packed is None or packed.dropped:
             return None
         found = np.empty(len(self), dtype=self.ranks.dtype)
         for part in parts(len(self)):
-            found[part] = self._packed[part] >> self._bits
+            found[part] = (packed.keys[part] >> packed.bits) + packed.least
         return found
 
     def inverse(self) -> Array:
@@ -71,12 +70,9 @@ class Ranking:
 
 def order_of(codes: Array) -> Array:
     """The positions in a stable order of their codes, which are any integers."""
-    packed = _packed(codes)
-    if packed is not None:
-        return _low_bits(*packed)
+    if not _by_radix(codes):
+        return _places(codes, _pack(codes))
     most = int(codes.max(initial=0))
-    if most >= 1 << 16 or int(codes.min(initial=0)) < 0:  # NumPy sorts two bytes by radix
-        return _order_of_wide(codes.astype(np.int64, copy=False))
     if len(codes) > 4 * PART:
         present = np.flatnonzero(tally(codes, most + 1))
         if len(present) <= FEW:
@@ -86,48 +82,49 @@ def order_of(codes: Array) -> Array:
     return np.argsort(typed(codes, np.uint8 if most < 256 else np.uint16), kind="stable")
 
 
-def _packed(codes: Array) -> tuple[Array, int] | None:
-    """Every code with its position in its lower bits, sorted; and how many bits those are."""
-    most = int(codes.max(initial=0))
-    bits = max(1, (len(codes) - 1).bit_length())
-    if most < RADIX or int(codes.min(initial=0)) < 0 or most.bit_length() + bits > 62:
-        return None
-    packed = np.empty(len(codes), dtype=np.int64)
-    for part in parts(len(codes)):
-        some = packed[part]
-        np.left_shift(codes[part].astype(np.int64), bits, out=some)
-        some |= np.arange(part.start, part.stop)
-    packed.sort()
-    return packed, bits
+def _by_radix(codes: Array) -> bool:
+    """Whether codes are naturals of two bytes, which NumPy sorts by radix."""
+    return int(codes.max(initial=0)) < RADIX and int(codes.min(initial=0)) >= 0
 
 
-def _low_bits(packed: Array, bits: int) -> Array:
-    places = np.empty(len(packed), dtype=integer_type(0, len(packed)))
-    for part in parts(len(packed)):
-        places[part] = packed[part] & ((1 << bits) - 1)
-    return places
+@dataclass(frozen=True)
+class _Packed:
+    """Sorted int64: above ``bits`` the integers, counted from the least, without their lowest
+    ``dropped`` bits; below, the position of each."""
+
+    keys: Array
+    bits: int
+    least: int
+    dropped: int
 
 
-def _order_of_wide(keys: Array) -> Array:
-    """A stable order of any int64: by their upper bits with their places, then ties by the rest."""
-    least = int(keys.min(initial=0))
-    above = keys.view(np.uint64) - np.uint64(least % (1 << 64))  # exact: it wraps back
-    bits = max(1, (len(keys) - 1).bit_length())
-    drop = np.uint64(max(0, int(above.max(initial=0)).bit_length() + bits - 63))
-    packed = np.empty(len(keys), dtype=np.int64)
-    for part in parts(len(keys)):
-        packed[part] = (above[part] >> drop) << np.uint64(bits)
-        packed[part] |= np.arange(part.start, part.stop)
-    packed.sort()
-    places = _low_bits(packed, bits)
-    if drop:
-        packed >>= bits
-        tied = packed[1:] == packed[:-1]
+def _pack(integers: Array) -> _Packed:
+    least, most = int(integers.min()), int(integers.max())
+    bits = max(1, (len(integers) - 1).bit_length())
+    dropped = max(0, (most - least).bit_length() + bits - 63)
+    keys = np.empty(len(integers), dtype=np.int64)
+    for part in parts(len(integers)):
+        unsigned = integers[part].astype(np.int64).view(np.uint64)
+        unsigned -= np.uint64(least % (1 << 64))  # exact: what wraps wraps back
+        keys[part] = (unsigned >> np.uint64(dropped)) << np.uint64(bits)
+        keys[part] |= np.arange(part.start, part.stop)
+    keys.sort()
+    return _Packed(keys, bits, least, dropped)
+
+
+def _places(integers: Array, packed: _Packed) -> Array:
+    """The positions in order; where the bits that were dropped decide, they are looked at."""
+    places = np.empty(len(integers), dtype=integer_type(0, len(integers)))
+    for part in parts(len(places)):
+        places[part] = packed.keys[part] & ((1 << packed.bits) - 1)
+    if packed.dropped:
+        upper = packed.keys >> packed.bits
+        tied = upper[1:] == upper[:-1]
         inside = np.flatnonzero(np.append(tied, False) | np.insert(tied, 0, False))
-        if len(inside) * 2 > len(keys):
-            return np.argsort(keys, kind="stable")
+        if len(inside) * 2 > len(integers):
+            return np.argsort(integers, kind="stable")
         members = places[inside]
-        places[inside] = members[np.lexsort((above[members], packed[inside]))]
+        places[inside] = members[np.lexsort((integers[members], upper[inside]))]
     return places
 
 
@@ -143,7 +140,7 @@ def as_integers(floats: Array) -> Array:
 
 def distinct(data: Array) -> tuple[Array, Array]:
     """Ascending distinct numbers, a NaN last, and which of them every number is."""
-    if len(data) < SHORT or data.dtype.kind not in "if":
+    if len(data) < max(1, SHORT) or data.dtype.kind not in "if":
         values, codes = np.unique(data, return_inverse=True)
         return values, codes.reshape(-1)
     if data.dtype.kind == "f":
@@ -153,7 +150,7 @@ def distinct(data: Array) -> tuple[Array, Array]:
         keys = as_integers(data)
     else:
         keys = data.astype(np.int64, copy=False)
-    places = _order_of_wide(keys)
+    places = _places(keys, _pack(keys))
     ordered = looked_up(keys, places)
     first = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])

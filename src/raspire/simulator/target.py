@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raspire.errors import RaspTypeError, RaspValueError
+from raspire.given import whole
 from raspire.simulator.naming import GivenNames, Mask
 from raspire.simulator.positions import Relative, Rotary
 from raspire.simulator.weights import Array, TensorRead, check_finite
@@ -339,14 +340,8 @@ def _check_positions(target: AttentionTarget) -> None:
             expected=str(target.heads),
             found=str(target.relative.heads),
         )
-    window = target.window
-    whole = isinstance(window, int | np.integer) and not isinstance(window, bool)
-    if window is not None and (not whole or window < 1):
-        raise RaspValueError(
-            "a window must hold the query's own position",
-            expected="an integer, 1 or more",
-            found=repr(window),
-        )
+    if target.window is not None:
+        whole("window", target.window)  # it holds at least the query's own position
 
 
 def _dims(array: Array, name: str) -> tuple[int, int, int]:
