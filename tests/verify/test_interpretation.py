@@ -37,6 +37,7 @@ programs = random_programs()
 
 @given(st.integers(min_value=0, max_value=2**32))
 @example(2795)  # a predicate that tells True from 1
+@example(458405)  # a mean by the rule of the text language
 @settings(max_examples=150)
 def test_it_agrees_with_the_reference(seed: int) -> None:
     rng = random.Random(seed)

@@ -14,7 +14,7 @@ from typing import Any
 
 from raspire.arithmetic import Arithmetic
 from raspire.errors import RaspError, RaspTypeError, UnsupportedError
-from raspire.evaluate.reference import exact_rule, guarded
+from raspire.evaluate.reference import exact_rule, guarded, rasp_mean
 from raspire.program.nodes import (
     Aggregate,
     Apply,
@@ -84,6 +84,9 @@ class Interpretation:
         values, rows = self.known[node.value], self.rows[node.selector]
         default = self.arithmetic.lift(node.default)
         mean: Callable[[list[Any]], Any] = self._mean
+        if node.rule == "rasp" and all(isinstance(v, PLAIN) for v in values):
+            text_rule = rasp_mean(values, self.arithmetic)
+            mean = lambda chosen: text_rule(chosen, self.arithmetic)  # noqa: E731
         if node.selector in self.undecided:
             mean = self._greatest(node)
         shared: dict[int, Any] = {}  # queries of one group share their row, and so their mean
